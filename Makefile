@@ -1,0 +1,63 @@
+# Everything runs from .venv, which each target makes or renews when it needs to; `make` lists the
+# targets. ARGS is handed on: `make test ARGS=tests/unit`, `make demo ARGS=--json`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-package tallystick
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Pyright's own version is pinned; without this it asks the network for a newer one.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo serve test check format constraints clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make or renew the environment in .venv
+
+demo: $(READY) ## show what Tallystick does, on an embedded PostgreSQL
+	@$(BIN)/registry demo $(ARGS)
+
+serve: $(READY) ## run the service on this machine
+	@$(BIN)/registry serve $(ARGS)
+
+test: $(READY) ## run all tests
+	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+check: $(READY) ## lint, format, types and layers; changes nothing
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## put every file in its format and mend what ruff can
+	@$(BIN)/ruff check --fix-only
+	@$(BIN)/ruff format
+
+constraints: $(READY) ## choose the newest versions allowed, and pin them with their hashes
+	@$(COMPILE) pyproject.toml --upgrade --group dev --output-file constraints.txt
+	@$(COMPILE) pyproject.toml --constraint constraints.txt --output-file deploy/requirements.txt
+
+clean: ## remove the environment and all that the tools left behind
+	@rm -rf $(VENV) dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The mark is written last, so that an interrupted installation is done again. All output goes to the
+# error stream: standard output belongs to the target that asked for the environment.
+$(READY): constraints.txt pyproject.toml sdk/pyproject.toml
+	@{ \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Tallystick needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=python3.11"; \
+		exit 1; }; \
+	echo "Making the environment in $(VENV) ..."; \
+	set -e; \
+	$(PYTHON) -m venv $(VENV); \
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement constraints.txt; \
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .; \
+	touch $@; \
+	} >&2

@@ -1,0 +1,5 @@
+"""`python -m cli` is the `registry` command."""
+
+from cli.app import main
+
+main()

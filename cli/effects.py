@@ -1,0 +1,113 @@
+"""Effects: what was called, how it ended, and what a person decides where nobody knows."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from cli import views
+from cli.command import Invocation, ReasonOption, command
+
+app = typer.Typer(no_args_is_help=True, help="What was called, and how it ended.")
+
+LIMIT_MAX = 1000
+
+EffectArgument = Annotated[
+    str, typer.Argument(metavar="EFFECT_ID", help="As `registry effects list` shows it.")
+]
+
+
+class State(StrEnum):
+    """The states of an effect, the open ones first."""
+
+    PLANNED = "PLANNED"
+    DISPATCHED = "DISPATCHED"
+    UNKNOWN = "UNKNOWN"
+    RECONCILING = "RECONCILING"
+    RETRYABLE = "RETRYABLE"
+    QUARANTINED = "QUARANTINED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    REFUSED = "REFUSED"
+    CANCELLED = "CANCELLED"
+    ABANDONED = "ABANDONED"
+
+
+class Decision(StrEnum):
+    """What a person may decide of a quarantined effect."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ABANDONED = "ABANDONED"
+    RETRYABLE = "RETRYABLE"
+
+
+@app.command("list")
+@command()
+async def list_effects(
+    invocation: Invocation,
+    state: Annotated[
+        State | None,
+        typer.Option(case_sensitive=False, help="Only effects in this state, open or closed."),
+    ] = None,
+    only_open: Annotated[
+        bool, typer.Option("--open/--all", help="Only what is not closed, or everything.")
+    ] = True,
+    run: Annotated[str | None, typer.Option(help="Only this run's.")] = None,
+    tool: Annotated[str | None, typer.Option(help="Only calls of this tool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="The most to list.")] = 50,
+    after: Annotated[
+        str | None, typer.Option(help="Go on where the last list said that there is more.")
+    ] = None,
+) -> None:
+    """List effects, those that are open unless told otherwise."""
+    async with invocation.connect() as api:
+        answer = await api.get(
+            "effects",
+            state=state,
+            open=(only_open and state is None) or None,
+            run=run,
+            tool=tool,
+            limit=limit,
+            after=after,
+        )
+    invocation.show(answer, views.effects)
+
+
+@app.command()
+@command()
+async def show(invocation: Invocation, effect: EffectArgument) -> None:
+    """Show one effect: its state and outcome, and how it came to them."""
+    async with invocation.connect() as api:
+        answer = await api.get("effects", effect)
+    invocation.show(answer, views.effect)
+
+
+@app.command()
+@command()
+async def resolve(
+    invocation: Invocation,
+    effect: EffectArgument,
+    to: Annotated[Decision, typer.Option(case_sensitive=False, help="What is decided.")],
+    reason: ReasonOption,
+    evidence: Annotated[str, typer.Option(help="What it rests on: a reference, a document.")],
+    by: Annotated[str, typer.Option(help="Who decides.")],
+    second: Annotated[
+        str | None,
+        typer.Option(help="Who else, for the classes UNKNOWN and NON_RETRYABLE."),
+    ] = None,
+) -> None:
+    """Decide a quarantined effect, on evidence."""
+    body = {"to": to, "reason": reason, "evidence": evidence, "by": by, "second": second}
+    async with invocation.connect() as api:
+        answer = await api.post("effects", effect, "resolve", body=body)
+    invocation.show(answer, views.effect)
+
+
+@app.command()
+@command()
+async def cancel(invocation: Invocation, effect: EffectArgument, reason: ReasonOption) -> None:
+    """Cancel an effect that nobody has begun."""
+    async with invocation.connect() as api:
+        answer = await api.post("effects", effect, "cancel", body={"reason": reason})
+    invocation.show(answer, views.effect)

@@ -1,0 +1,375 @@
+"""What a person sees of each answer: pure functions from the wire's JSON to tables and lines.
+
+Every value comes from somebody else. It is shown as text, never read as markup, and its control
+characters are made visible.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import RenderableType
+from rich.highlighter import JSONHighlighter
+from rich.table import Table
+from rich.text import Text
+
+from cli.connection import JsonObject
+
+STYLES: Final[Mapping[str, str]] = {
+    "ACTIVE": "green",
+    "SUCCEEDED": "green",
+    "DEPRECATED": "yellow",
+    "MIGRATING": "yellow",
+    "RETIRING": "yellow",
+    "UNKNOWN": "yellow",
+    "RECONCILING": "yellow",
+    "RETRYABLE": "yellow",
+    "QUARANTINED": "bold red",
+    "FAILED": "red",
+    "REFUSED": "red",
+    "RETIRED": "dim",
+    "CANCELLED": "dim",
+    "ABANDONED": "dim",
+}
+
+# What a person can do about a refusal, where there is one thing to do.
+HINTS: Final[Mapping[str, str]] = {
+    "capability_not_granted": "`registry grants add PRINCIPAL CAPABILITY` grants one.",
+    "contract_exists": "A published version never changes: publish a new version.",
+    "contract_in_use": "`registry retire NAME@VERSION --wait` waits until nothing refers to it.",
+    "contract_migrating": "`registry rollback NAME@VERSION` reopens a version that is not retired.",
+    "credential_policy_changed": "After a rotation, `registry attest NAME@VERSION --reason TEXT` "
+    "binds the contract to the credential's current version.",
+    "effect_class_mismatch": "`registry show NAME@VERSION` shows what is published.",
+    "illegal_transition": "`registry effects show EFFECT_ID` and `registry show NAME@VERSION` "
+    "show the present state.",
+    "not_found": "`registry effects list --all` shows the effects.",
+    "registry_unavailable": "Is the service running there? `registry serve` starts one; without "
+    "TALLYSTICK_URL a command runs the service itself.",
+    "review_required": "Publish it with `--reviewer NAME --reason TEXT`.",
+    "tool_contract_not_found": "`registry list` shows what is published.",
+    "tool_schema_drift": "`registry show NAME@VERSION` shows the published schema hash.",
+    "unauthenticated": "Set TALLYSTICK_TOKEN, or TALLYSTICK_HOME where the server's data is on "
+    "this machine.",
+}
+
+
+def problem(document: JsonObject) -> Sequence[RenderableType]:
+    """The sentence, its code, where it points, what can be done, and what stands in the way."""
+    line = Text.assemble(("Error: ", "bold red"), _text(document["detail"]))
+    line.append(f" [{_plain(document['code'])}]", "dim")
+    lines = [line]
+    if document.get("pointer"):
+        lines.append(Text.assemble(("  at   ", "dim"), _text(document["pointer"])))
+    if document["code"] in HINTS:
+        lines.append(Text.assemble(("  hint ", "dim"), HINTS[document["code"]]))
+    blockers = document["facts"].get("blockers")
+    return [*lines, _blockers(blockers)] if blockers else lines
+
+
+def references(facts: JsonObject) -> int:
+    """How many references keep a version from being retired."""
+    return sum(blocker["count"] for blocker in facts["blockers"])
+
+
+def _blockers(blockers: Sequence[JsonObject]) -> Table:
+    table = _table("What", "Count", "What clears it", "Earliest")
+    for blocker in blockers:
+        what = " ".join(str(blocker[key]) for key in ("kind", "state") if blocker.get(key))
+        _row(table, what, blocker["count"], blocker.get("clears"), _time(blocker.get("earliest")))
+    return table
+
+
+# --- the service ----------------------------------------------------------------------------------
+
+
+def started(answer: JsonObject) -> Sequence[RenderableType]:
+    """Where things are after `init`, and what to try next."""
+    lines = [Text("Ready.", "green"), _fields(answer)]
+    return [*lines, Text("Next: registry serve, or registry demo to see a crash recovered.")]
+
+
+def version(answer: JsonObject) -> Sequence[RenderableType]:
+    """The release, in one line."""
+    return [_text(f"tallystick {answer['version']}")]
+
+
+def nothing(_answer: JsonObject) -> Sequence[RenderableType]:
+    """What a person sees of a service that is about to start: it speaks for itself."""
+    return []
+
+
+def fields(answer: JsonObject) -> Sequence[RenderableType]:
+    """Every field of a flat answer, one a line."""
+    return [_fields(answer)]
+
+
+# --- contracts ------------------------------------------------------------------------------------
+
+
+def publications(answer: JsonObject) -> Sequence[RenderableType]:
+    """One line for each contract of `publish`."""
+    return [
+        Text.assemble(
+            ("published " if contract["published"] else "already published ", "green"),
+            _name(contract),
+            ("  " + _plain(contract["schema_hash"]), "dim"),
+        )
+        for contract in answer["contracts"]
+    ]
+
+
+def contracts(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `list`."""
+    if not answer["contracts"]:
+        return [Text("No contract matches.")]
+    table = _table("Contract", "State", "Effect class", "Credential", "Schema hash")
+    for contract in answer["contracts"]:
+        _row(
+            table,
+            _name(contract),
+            _state(_lifecycle(contract)),
+            contract["effect_class"],
+            _credential(contract),
+            contract["schema_hash"].removeprefix("sha256:")[:16],
+        )
+    return [table]
+
+
+def contract(answer: JsonObject) -> Sequence[RenderableType]:
+    """One version, with all that is bound to it, and its document."""
+    return [
+        Text.assemble((_name(answer), "bold"), "  ", _state(_lifecycle(answer))),
+        _fields(
+            {
+                "effect class": answer["effect_class"],
+                "capabilities": ", ".join(answer["capabilities"]),
+                "credential": _credential(answer),
+                "schema hash": answer["schema_hash"],
+                "prompt hash": answer["prompt_hash"],
+                "contract digest": answer["contract_digest"],
+                "published": f"{_time(answer['published_at'])} by {answer['published_by']}",
+                "closed": _time(answer.get("closed_at")),
+            }
+        ),
+        _json(answer["document"]),
+    ]
+
+
+def resolution(answer: JsonObject) -> Sequence[RenderableType]:
+    """That a tuple resolved, and which parts of it the caller did not give."""
+    lines = [
+        Text.assemble(("resolved ", "green"), _name(answer["contract"])),
+        _fields(
+            {
+                "capabilities": ", ".join(answer["capabilities"]),
+                "lease until": _time(answer["lease_expires_at"]),
+            }
+        ),
+    ]
+    if answer["assumed"]:
+        taken = ", ".join(answer["assumed"])
+        lines.append(Text(f"Not given, so taken from the registry's own reference: {taken}."))
+    return lines
+
+
+# --- effects --------------------------------------------------------------------------------------
+
+
+def effects(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `effects list`: two lines an effect, so that an id fits whole on 80 columns."""
+    if not answer["effects"]:
+        return [Text("No effect matches.")]
+    table = _table("Effect", "State")
+    for each in answer["effects"]:
+        what = Text.assemble(_text(each["effect_id"]), "\n", (_tool(each), "dim"))
+        if each.get("reason"):
+            what.append("\n").append(_text(each["reason"]))
+        state = Text.assemble(_state(each["state"]), "\n", (_time(each["planned_at"]), "dim"))
+        table.add_row(what, state)
+    if not answer["next"]:
+        return [table]
+    return [table, Text.assemble("There are more: --after ", _text(answer["next"]))]
+
+
+def effect(answer: JsonObject) -> Sequence[RenderableType]:
+    """One effect, with everything that happened to it, in the order of time."""
+    parts: list[RenderableType] = [
+        Text.assemble((_plain(answer["effect_id"]), "bold"), "  ", _state(answer["state"])),
+        _fields(
+            {
+                "tool": _tool(answer),
+                "effect class": answer["effect_class"],
+                "run": answer["run"],
+                "effect": answer["effect"],
+                "attempt": answer["attempt"],
+                "fence": answer["fence"],
+                "planned": _time(answer["planned_at"]),
+                "due": _time(answer.get("due_at")),
+                "reason": answer.get("reason"),
+                "arguments": answer["arguments"],
+                **_outcome(answer.get("outcome") or {}),
+            }
+        ),
+    ]
+    for title, rows, columns in (
+        ("Timeline", answer.get("events"), EVENT_COLUMNS),
+        ("Attempts", answer.get("attempts"), ATTEMPT_COLUMNS),
+        ("Evidence", answer.get("evidence"), EVIDENCE_COLUMNS),
+    ):
+        if rows:
+            parts += [Text(title, "bold"), _rows(rows, columns)]
+    return parts
+
+
+EVENT_COLUMNS: Final = {
+    "at": "Time",
+    "transition": "Step",
+    "to_state": "State",
+    "fence": "Fence",
+    "actor": "By",
+    "reason": "Why",
+}
+ATTEMPT_COLUMNS: Final = {
+    "attempt": "Attempt",
+    "fence": "Fence",
+    "dispatched_at": "Dispatched",
+    "lease_until": "Lease until",
+    "worker_id": "Worker",
+}
+EVIDENCE_COLUMNS: Final = {
+    "observed_at": "Observed",
+    "source": "Source",
+    "answer": "Answer",
+    "provider_reference": "Provider's reference",
+    "detail": "Detail",
+}
+
+
+def _outcome(outcome: JsonObject) -> JsonObject:
+    return {
+        "result": outcome.get("result"),
+        "invalid result": outcome.get("invalid_result"),
+        "error": outcome.get("error"),
+        "provider": outcome.get("provider_reference"),
+        "finished": _time(outcome.get("finished_at")),
+        "decided by": outcome.get("decided_by"),
+    }
+
+
+# --- credentials, grants, rollouts ----------------------------------------------------------------
+
+
+def credentials(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `credentials list`."""
+    if not answer["credentials"]:
+        return [Text("There is no credential.")]
+    columns = {"name": "Credential", "version": "Version", "rotated_at": "Rotated"}
+    return [_rows(answer["credentials"], columns)]
+
+
+def grants(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `grants list`."""
+    if not answer["grants"]:
+        return [Text("No grant matches.")]
+    columns = {
+        "principal": "Principal",
+        "capability": "Capability",
+        "granted_at": "Granted",
+        "granted_by": "By",
+    }
+    return [_rows(answer["grants"], columns)]
+
+
+def lifecycle(answer: JsonObject) -> Sequence[RenderableType]:
+    """The state that a version came to."""
+    return [Text.assemble(_name(answer), " is ", _state(answer["state"]))]
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _row(table: Table, *cells: object) -> None:
+    table.add_row(*(_text(cell) for cell in cells))
+
+
+def _rows(rows: Iterable[JsonObject], columns: Mapping[str, str]) -> Table:
+    table = _table(*columns.values())
+    for row in rows:
+        _row(table, *(_cell(name, row.get(name)) for name in columns))
+    return table
+
+
+def _cell(name: str, value: object) -> object:
+    if name.endswith(("_at", "_until")) or name == "at":
+        return _time(value)
+    return _state(str(value)) if name.endswith("state") else value
+
+
+def _fields(values: JsonObject) -> Text:
+    """Lay out one field a line; what is absent is left out."""
+    shown = {name: value for name, value in values.items() if value not in (None, "")}
+    width = max(map(len, shown), default=0)
+    lines = (
+        Text.assemble((f"  {name.replace('_', ' '):<{width}}  ", "dim"), _text(value))
+        for name, value in shown.items()
+    )
+    return Text("\n").join(lines)
+
+
+def _json(value: object) -> Text:
+    lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    return JSONHighlighter()("\n".join(map(_plain, lines)))
+
+
+def _plain(value: object) -> str:
+    """Write any value on one line, with nothing in it that a terminal would obey."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def _text(value: object) -> Text:
+    return value if isinstance(value, Text) else Text(_plain(value))
+
+
+def _state(state: str) -> Text:
+    return Text(_plain(state), STYLES.get(state.partition(" ")[0], ""))
+
+
+def _time(value: object) -> str:
+    """Shorten a time of the wire to whole seconds, in UTC."""
+    if value is None:
+        return ""
+    return f"{datetime.fromisoformat(str(value)).astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+def _name(answer: JsonObject) -> str:
+    return _plain(f"{answer['name']}@{answer['version']}")
+
+
+def _tool(effect: JsonObject) -> str:
+    return _plain(f"{effect['tool']}@{effect['version']}")
+
+
+def _lifecycle(contract: JsonObject) -> str:
+    return f"{contract['state']} (suspended)" if contract.get("suspended") else contract["state"]
+
+
+def _credential(contract: JsonObject) -> str:
+    """Name the slot and the bound version, and the current one where the two differ."""
+    if contract.get("credential") is None:
+        return ""
+    bound = contract["credential_version"]
+    current = contract.get("credential_current", bound)
+    rotated = "" if current == bound else f" (rotated to {current}: attest)"
+    return f"{contract['credential']} v{bound}{rotated}"

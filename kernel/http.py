@@ -1,0 +1,66 @@
+"""What routes share: strict bodies, the scope of a request, entity tags."""
+
+import hashlib
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, cast
+
+from fastapi import Depends, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
+
+from kernel.scope import Scope
+from tallystick.canonical import MalformedJson, parse_json
+from tallystick.errors import InvalidArguments, InvalidContract, InvalidRequest
+
+# A fault inside one of these members is a fault of what it holds, and is told with its own code and
+# pointer.
+_PARTS = {"/document": InvalidContract, "/arguments": InvalidArguments}
+
+
+class Wire(BaseModel):
+    """A body on the wire: nothing extra, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _StrictRequest(Request):
+    async def json(self) -> Any:  # noqa: ANN401 - the type of the overridden method
+        try:
+            return parse_json(await self.body())
+        except MalformedJson as fault:
+            for part, refusal in _PARTS.items():
+                if fault.pointer.startswith(part):
+                    raise refusal(fault.detail, pointer=fault.pointer.removeprefix(part)) from fault
+            raise InvalidRequest(fault.detail, pointer=fault.pointer) from fault
+
+
+class StrictRoute(APIRoute):
+    """A route whose JSON body is read strictly (RFC 7493): a duplicate key is refused, not dropped."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the request that the handler reads its body from."""
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return strict
+
+
+def scope_of(request: Request) -> Scope:
+    """Return the scope that authentication made for this request."""
+    return cast("Scope", request.state.scope)
+
+
+ScopeDep = Annotated[Scope, Depends(scope_of)]
+
+
+def tagged(request: Request, body: dict[str, object]) -> Response:
+    """Answer with an entity tag of the body, or 304 where the caller has that body already (RFC 9110)."""
+    response = JSONResponse(body)
+    tag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return response

@@ -1,0 +1,94 @@
+"""Makes workers the owners of effects (T2, T7), and records why not (T9, T10)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from tallystick.contract import Contract, ToolReference
+from tallystick.resolution import Purpose, check
+
+from ledger import admission
+from ledger.admission import Worker
+from ledger.effect import Effect
+from ledger.identity import EffectId, provider_key
+from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, view_of
+from registry.entry import Entry
+from tallystick.canonical import Json
+from tallystick.errors import Refusal, ToolSchemaDrift
+
+
+async def dispatch(
+    ledger: Ledger, effect_id: EffectId, worker: Worker, presented: ToolReference | None = None
+) -> View:
+    """Make a worker the owner of a planned or retryable effect, on the contract that is recorded.
+
+    The refusal of a guard is in the view: the step that it causes has to be committed first.
+
+    Raises:
+        NotFound: There is no such effect.
+        ToolSchemaDrift: The worker presents another contract than the recorded one.
+    """
+    effect = await found(ledger, effect_id)
+    asked = sorted(effect.capabilities)
+    await ledger.registry.lock(effect.tool, effect.version, effect.principal, asked)
+    held = await ledger.store.hold(effect_id)
+    entry = await ledger.registry.entry_by_id(effect.contract_id)
+    if presented is not None and not _is_recorded(presented, effect, entry.contract):
+        raise ToolSchemaDrift(
+            f"Effect {effect_id} is recorded for {effect.tool}@{effect.version}, with another tuple.",
+            facts={"recorded_schema_hash": entry.contract.schema_hash},
+        )
+    if held.open is None:
+        view = await view_of(ledger, effect)
+        return replace(view, dispatch=await dispatch_answer(ledger, view, False, held.read_at))
+    refusal = await _standing_refusal(ledger, effect, entry)
+    decision = admission.decide(held.open, entry.contract, refusal, worker, held.read_at)
+    if decision.step is not None:
+        await ledger.store.advance(effect, decision.step)
+    view = replace(await view_of(ledger, effect), refusal=decision.refusal)
+    answer = await dispatch_answer(ledger, view, decision.owned, held.read_at)
+    return replace(view, dispatch=answer)
+
+
+def _is_recorded(presented: ToolReference, effect: Effect, contract: Contract) -> bool:
+    recorded = contract.reference(
+        credential_version=effect.credential_version, capabilities=effect.capabilities
+    )
+    return presented == recorded
+
+
+async def _standing_refusal(ledger: Ledger, effect: Effect, entry: Entry) -> Refusal | None:
+    """Return what the registry has against the recorded tuple now, or None."""
+    recorded = entry.contract.reference(
+        credential_version=effect.credential_version, capabilities=effect.capabilities
+    )
+    granted = await ledger.registry.granted(effect.principal, sorted(effect.capabilities))
+    try:
+        check(recorded, entry.standing(ledger.caller.tenant), granted, Purpose.DISPATCH)
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+async def dispatch_answer(
+    ledger: Ledger,
+    view: View,
+    owned: bool,
+    now: datetime,
+) -> Dispatch:
+    effect_id, tenant_id = view.effect.id, ledger.caller.tenant_id
+    after = view.open
+    lease_seconds = 0.0
+    arguments: Mapping[str, Json] | None = None
+    if owned:
+        assert after is not None and after.due_at is not None
+        lease_seconds = max((after.due_at - now).total_seconds(), 0.0)
+        arguments = await sent_arguments(ledger, view.effect)
+    return Dispatch(
+        owned=owned,
+        fence=after.fence if after else (view.outcome.fence if view.outcome else 0),
+        attempt=after.attempt if after else 0,
+        lease_seconds=lease_seconds,
+        provider_key=provider_key(tenant_id, effect_id),
+        arguments=arguments,
+    )

@@ -1,0 +1,61 @@
+"""Records what people decide (T8, T11)."""
+
+from datetime import datetime
+from typing import Final
+
+from tallystick.contract import Contract
+
+from ledger import settlement
+from ledger.effect import Effect, OpenEffect
+from ledger.identity import EffectId
+from ledger.service.view import Ledger, View, contract_of, found, view_of
+from ledger.settlement import Answer, Resolution
+from ledger.state import State
+from tallystick.errors import EffectConflict
+
+_ANSWERS: Final = {
+    State.SUCCEEDED: Answer.APPLIED,
+    State.FAILED: Answer.REJECTED,
+    State.RETRYABLE: Answer.ABSENT,
+}
+
+
+async def cancel(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
+    """Give an effect up. Raises NotFound, EffectConflict for a closed one, IllegalTransition."""
+    effect, before, contract, now = await _held_open(ledger, effect_id)
+    step = settlement.cancel(
+        before, contract, actor=ledger.caller.principal, reason=reason, now=now
+    )
+    await ledger.store.advance(effect, step)
+    return await view_of(ledger, effect)
+
+
+async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -> View:
+    """Settle a quarantined effect by a person's word.
+
+    Raises as :func:`ledger.settlement.resolve` does.
+    """
+    effect, before, contract, now = await _held_open(ledger, effect_id)
+    step = settlement.resolve(before, contract, resolution, now)
+    await ledger.store.keep(
+        effect_id,
+        fence=step.fence,
+        source=f"person:{resolution.by}",
+        answer=_ANSWERS.get(resolution.to_state, Answer.UNAVAILABLE),
+        observed_at=now,
+        detail=resolution.evidence,
+        provider_reference=None,
+    )
+    await ledger.store.advance(effect, step)
+    return await view_of(ledger, effect)
+
+
+async def _held_open(
+    ledger: Ledger, effect_id: EffectId
+) -> tuple[Effect, OpenEffect, Contract, datetime]:
+    effect = await found(ledger, effect_id)
+    held = await ledger.store.hold(effect_id)
+    if held.open is None:
+        raise EffectConflict(f"Effect {effect_id} is closed.", facts={"effect_id": str(effect_id)})
+    contract = await contract_of(ledger, effect)
+    return effect, held.open, contract, held.read_at

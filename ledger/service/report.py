@@ -1,0 +1,81 @@
+"""Records what workers say of their attempts (T3, T4)."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from tallystick.contract import Contract
+from tallystick.schema import Validator, redact
+
+from ledger import completion
+from ledger.completion import Report, Verdict
+from ledger.effect import Effect
+from ledger.identity import EffectId
+from ledger.service.view import Ledger, View, contract_of, found, view_of
+from tallystick.canonical import Json
+from tallystick.errors import FenceStale, NotFound
+
+
+async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
+    """Record what a worker says of its attempt. The same report again changes nothing.
+
+    A report under a stale fence never changes the effect: it is kept as evidence, and the view's
+    refusal says so.
+
+    Raises:
+        NotFound: There is no such effect, or it has no attempt with this fence.
+    """
+    effect = await found(ledger, effect_id)
+    held = await ledger.store.hold(effect_id)
+    contract = await contract_of(ledger, effect)
+    if not completion.is_owner(told, held.open):
+        return await _late(ledger, effect, told, held.read_at)
+    assert held.open is not None
+    # In a new statement after the lock: evidence that came while this waited for the lock is seen.
+    evidence = [one for one in await ledger.store.evidence(effect_id) if one.fence >= told.fence]
+    violations = _violations(contract, told)
+    redacted = replace(told, result=_redacted_result(contract, told))
+    step = completion.decide(held.open, contract, redacted, evidence, violations, held.read_at)
+    await ledger.store.advance(effect, step)
+    return await view_of(ledger, effect)
+
+
+async def _late(ledger: Ledger, effect: Effect, told: Report, now: datetime) -> View:
+    attempts = await ledger.store.attempts(effect.id)
+    if not any((one.fence, one.worker_id) == (told.fence, told.worker_id) for one in attempts):
+        raise NotFound(f"Effect {effect.id} has no attempt of this worker with fence {told.fence}.")
+    view = await view_of(ledger, effect)
+    if completion.is_repeated(told, await ledger.store.event(effect.id, told.fence + 1)):
+        return view
+    if told.answer is not None:
+        await ledger.store.keep(
+            effect.id,
+            fence=told.fence,
+            source="late_worker",
+            answer=told.answer,
+            observed_at=now,
+            detail=f"{told.actor} reported {told.verdict} after it had lost the effect",
+            provider_reference=told.provider_reference,
+        )
+    refusal = FenceStale(
+        f"Fence {told.fence} of effect {effect.id} is no longer the current one;"
+        " the report is kept as evidence.",
+        facts={"effect_id": str(effect.id)},
+    )
+    return replace(view, refusal=refusal)
+
+
+def _violations(contract: Contract, told: Report) -> tuple[str, ...]:
+    if contract.output_schema is None or told.verdict is not Verdict.SUCCEEDED:
+        return ()
+    validator = Validator.of(contract.output_schema, contract.dialect, contract.assert_format)
+    return tuple(
+        f"{one.pointer or '/'}: {one.message}" for one in validator.violations(told.result)
+    )
+
+
+def _redacted_result(contract: Contract, told: Report) -> Json:
+    return (
+        told.result
+        if contract.output_schema is None
+        else redact(told.result, contract.output_schema)
+    )

@@ -1,0 +1,497 @@
+"""Every SQL statement of the ledger: rows in, values out. The hot ones are pipelined.
+
+A step is written by compare-and-set on the fence, whatever locks are held.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row
+
+from kernel.ids import new_uuid7
+from kernel.scope import Connection
+from ledger.effect import Attempt, Effect, Ending, Event, Evidence, OpenEffect, Outcome, Step
+from ledger.identity import EffectId
+from ledger.rows import (
+    effect_of,
+    effect_values,
+    key_of,
+    open_of,
+    open_values,
+    outcome_of,
+    outcome_values,
+    step_values,
+)
+from ledger.state import State
+from tallystick.errors import FenceStale
+
+_OPEN_COLUMNS: Final[LiteralString] = """
+    open.state, open.fence, open.attempt, open.reason, open.worker_id, open.nonce, open.due_at, open.deadline_at,
+    open.first_dispatched_at, open.unknown_since, open.unaccounted, open.checks
+"""
+_EFFECT_COLUMNS: Final[LiteralString] = """
+    effect.run_id, effect.number, effect.run, effect.identity, effect.idem_key, effect.tool, contract.version,
+    effect.contract_id, effect.presented_contract_id, effect.contract_digest, effect.effect_class,
+    effect.capabilities, effect.credential_version, effect.principal, effect.origin, effect.arguments,
+    effect.key_id, effect.request_fingerprint, effect.operation_fingerprint, effect.planned_at
+"""
+_INSERT_EFFECT: Final[LiteralString] = """
+    INSERT INTO effect (
+        run_id, number, tenant_id, run, identity, idem_key, tool, contract_id, presented_contract_id,
+        contract_digest, effect_class, capabilities, credential_version, principal, origin, arguments, key_id,
+        request_fingerprint, operation_fingerprint, planned_at)
+    VALUES (
+        %(run_id)s, %(number)s, current_tenant(), %(run)s, %(identity)s, %(idem_key)s, %(tool)s,
+        %(contract_id)s, %(presented_contract_id)s, %(contract_digest)s, %(effect_class)s, %(capabilities)s,
+        %(credential_version)s, %(principal)s, %(origin)s, %(arguments)s, %(key_id)s,
+        %(request_fingerprint)s, %(operation_fingerprint)s, %(planned_at)s)
+        ON CONFLICT (run_id, number) DO NOTHING
+"""
+_INSERT_EVENT: Final[LiteralString] = """
+    INSERT INTO event (
+        run_id, number, fence, tenant_id, transition, from_state, to_state, previous_fence, attempt, actor, reason, at)
+    VALUES (
+        %(run_id)s, %(number)s, %(fence)s, current_tenant(), %(transition)s, %(from_state)s, %(to_state)s,
+        nullif(%(fence)s - 1, -1), %(attempt)s, %(actor)s, %(reason)s, %(at)s)
+"""
+_INSERT_OPEN: Final[LiteralString] = """
+    INSERT INTO effect_open (
+        run_id, number, tenant_id, contract_id, presented_contract_id, effect_class, state, fence, attempt, reason,
+        worker_id, nonce, due_at, deadline_at, first_dispatched_at)
+    VALUES (
+        %(run_id)s, %(number)s, current_tenant(), %(contract_id)s, %(presented_contract_id)s, %(effect_class)s,
+        %(state)s, %(fence)s, %(attempt)s, %(reason)s, %(worker_id)s, %(nonce)s, %(due_at)s, %(deadline_at)s,
+        %(first_dispatched_at)s)
+"""
+_UPDATE_OPEN: Final[LiteralString] = """
+    UPDATE effect_open
+       SET state = %(state)s, fence = %(fence)s, attempt = %(attempt)s, reason = %(reason)s,
+           worker_id = %(worker_id)s, nonce = %(nonce)s, due_at = %(due_at)s,
+           first_dispatched_at = %(first_dispatched_at)s, unknown_since = %(unknown_since)s,
+           unaccounted = %(unaccounted)s, checks = %(checks)s
+     WHERE run_id = %(run_id)s AND number = %(number)s AND fence = %(fence)s - 1 AND state = %(from_state)s
+"""
+_DELETE_OPEN: Final[LiteralString] = """
+    DELETE FROM effect_open
+     WHERE run_id = %(run_id)s AND number = %(number)s AND fence = %(fence)s - 1 AND state = %(from_state)s
+"""
+_INSERT_ATTEMPT: Final[LiteralString] = """
+    INSERT INTO effect_attempt (
+        run_id, number, attempt, tenant_id, fence, contract_id, effect_class, worker_id, nonce,
+        credential_version, dispatched_at, lease_until)
+    VALUES (
+        %(run_id)s, %(number)s, %(attempt)s, current_tenant(), %(fence)s, %(contract_id)s, %(effect_class)s,
+        %(worker_id)s, %(nonce)s, %(credential_version)s, %(at)s, %(due_at)s)
+"""
+_INSERT_OUTCOME: Final[LiteralString] = """
+    INSERT INTO effect_outcome (
+        run_id, number, revision, tenant_id, fence, status, result, invalid_result, error_code, error_message,
+        provider_reference, evidence_id, decided_by, reason, finished_at)
+    SELECT %(run_id)s, %(number)s, coalesce(max(revision), 0) + 1, current_tenant(), %(fence)s, %(status)s,
+           %(result)s, %(invalid_result)s, %(error_code)s, %(error_message)s, %(provider_reference)s,
+           %(evidence_id)s, %(decided_by)s, %(reason)s, %(finished_at)s
+      FROM effect_outcome
+     WHERE run_id = %(run_id)s AND number = %(number)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An open effect as it was read, and the database's time when it was."""
+
+    open: OpenEffect | None
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which effects to list, newest first: every field that is given narrows the list."""
+
+    state: State | None = None
+    open_only: bool = False
+    run: str | None = None
+    tool: str | None = None
+    after: EffectId | None = None
+    limit: int = 50
+
+
+class LedgerStore:
+    """The ledger's tables, within one transaction of one tenant."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # --- names ----------------------------------------------------------------------------------------------
+
+    async def run_id(self, run: str) -> UUID:
+        """Return the id of the caller's run, making one at its first use."""
+        made = await self._name("run", run, new_uuid7(), None)
+        return made.run_id
+
+    async def effect_of_key(self, key: str, wanted: EffectId) -> EffectId:
+        """Return the effect that the caller's key leads to: ``wanted``, if the key was free."""
+        return await self._name("key", key, wanted.run_id, wanted.number)
+
+    async def _name(self, kind: str, name: str, run_id: UUID, number: int | None) -> EffectId:
+        # A concurrent first use waits here for the other's commit, and then finds its row.
+        found = await self._read_name(kind, name)
+        if found is None:
+            await self._connection.execute(
+                """
+                INSERT INTO effect_idem (tenant_id, kind, name, run_id, number)
+                VALUES (current_tenant(), %s, %s, %s, %s)
+                    ON CONFLICT DO NOTHING
+                """,
+                (kind, name, run_id, number),
+            )
+            found = await self._read_name(kind, name)
+        assert found is not None, "a name that was just written can be read"
+        return found
+
+    async def _read_name(self, kind: str, name: str) -> EffectId | None:
+        cursor = await self._connection.execute(
+            """
+            SELECT run_id, coalesce(number, 0)
+              FROM effect_idem
+             WHERE tenant_id = current_tenant() AND kind = %s AND name = %s
+            """,
+            (kind, name),
+        )
+        row: Any = await cursor.fetchone()
+        return EffectId(row[0], row[1]) if row else None
+
+    async def tool_version(self, run_id: UUID, tool: str, contract_id: UUID) -> UUID:
+        """Return the version of a tool that a run uses: ``contract_id``, at the tool's first use."""
+        for _ in range(2):
+            cursor = await self._connection.execute(
+                "SELECT contract_id FROM run_tool WHERE run_id = %s AND tool = %s", (run_id, tool)
+            )
+            row: Any = await cursor.fetchone()
+            if row is not None:
+                return row[0]
+            await self._connection.execute(
+                """
+                INSERT INTO run_tool (run_id, tool, tenant_id, contract_id)
+                VALUES (%s, %s, current_tenant(), %s)
+                    ON CONFLICT DO NOTHING
+                """,
+                (run_id, tool, contract_id),
+            )
+        return contract_id
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    async def effect(self, effect_id: EffectId) -> Effect | None:
+        """Return what an effect is, or None."""
+        found = await self._effects(
+            "WHERE effect.run_id = %s AND effect.number = %s", key_of(effect_id)
+        )
+        return found[0] if found else None
+
+    async def search(self, search: Search) -> list[Effect]:
+        """Return the effects that match, newest run first."""
+        values = {
+            "state": search.state,
+            "open_only": search.open_only,
+            "run": search.run,
+            "tool": search.tool,
+            "run_id": search.after.run_id if search.after else None,
+            "number": search.after.number if search.after else None,
+            "limit": search.limit,
+        }
+        return await self._effects(
+            """
+              LEFT JOIN effect_open AS open USING (run_id, number)
+             WHERE (%(run)s::text IS NULL OR effect.run = %(run)s)
+               AND (%(tool)s::text IS NULL OR effect.tool = %(tool)s)
+               AND (NOT %(open_only)s OR open.state IS NOT NULL)
+               AND (%(state)s::text IS NULL OR %(state)s = coalesce(
+                       open.state,
+                       (SELECT status FROM effect_outcome AS outcome
+                         WHERE outcome.run_id = effect.run_id AND outcome.number = effect.number
+                         ORDER BY revision DESC LIMIT 1)))
+               AND (%(run_id)s::uuid IS NULL
+                    OR (effect.run_id, effect.number) < (%(run_id)s::uuid, %(number)s::bigint))
+             ORDER BY effect.run_id DESC, effect.number DESC
+             LIMIT %(limit)s
+            """,
+            values,
+        )
+
+    async def _effects(self, where: LiteralString, values: Any) -> list[Effect]:  # noqa: ANN401 - psycopg's
+        statement = (
+            "SELECT "
+            + _EFFECT_COLUMNS
+            + " FROM effect JOIN contract ON contract.contract_id = effect.contract_id "
+        )
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement + where, values)
+            rows = await cursor.fetchall()
+        return [effect_of(row) for row in rows]
+
+    async def hold(self, effect_id: EffectId) -> Held:
+        """Lock an effect's open row until the transaction ends; ``open`` is None for a closed effect."""
+        await self._connection.execute(
+            "SELECT FROM effect_open WHERE run_id = %s AND number = %s FOR UPDATE",
+            key_of(effect_id),
+        )
+        return await self.look(effect_id)
+
+    async def look(self, effect_id: EffectId) -> Held:
+        """Read an effect's open row without a lock."""
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(
+                "SELECT clock_timestamp() AS read_at, "
+                + _OPEN_COLUMNS
+                + """
+                  FROM (VALUES (%s::uuid, %s::bigint)) AS asked (run_id, number)
+                  LEFT JOIN effect_open AS open USING (run_id, number)
+                """,
+                key_of(effect_id),
+            )
+            row = await cursor.fetchone()
+        assert row is not None
+        read_at = row.pop("read_at")
+        return Held(open_of(row) if row["state"] is not None else None, read_at)
+
+    async def due(self, limit: int) -> list[tuple[Effect, Held]]:
+        """Lock and return effects whose time has come, the longest due first, passing over locked ones."""
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(
+                """
+                SELECT open.run_id, open.number
+                  FROM effect_open AS open
+                 WHERE open.tenant_id = current_tenant() AND open.due_at <= clock_timestamp()
+                 ORDER BY open.due_at, open.run_id, open.number
+                 LIMIT %s
+                   FOR UPDATE SKIP LOCKED
+                """,
+                (limit,),
+            )
+            rows = await cursor.fetchall()
+        found: list[tuple[Effect, Held]] = []
+        for row in rows:
+            effect_id = EffectId(row["run_id"], row["number"])
+            effect = await self.effect(effect_id)
+            assert effect is not None, "an open row has its effect"
+            found.append((effect, await self.look(effect_id)))
+        return found
+
+    async def outcomes(self, effect_id: EffectId) -> list[Outcome]:
+        """Return how an effect ended, the current outcome last."""
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(
+                """
+                SELECT revision, status, fence, result, invalid_result, error_code, error_message,
+                       provider_reference, evidence_id, decided_by, reason, finished_at
+                  FROM effect_outcome
+                 WHERE run_id = %s AND number = %s
+                 ORDER BY revision
+                """,
+                key_of(effect_id),
+            )
+            rows = await cursor.fetchall()
+        return [outcome_of(row) for row in rows]
+
+    async def events(self, effect_id: EffectId) -> list[Event]:
+        """Return an effect's whole history, oldest first."""
+        async with self._connection.cursor(row_factory=class_row(Event)) as cursor:
+            await cursor.execute(
+                """
+                SELECT fence, transition, from_state, to_state, attempt, actor, reason, at
+                  FROM event
+                 WHERE run_id = %s AND number = %s
+                 ORDER BY fence
+                """,
+                key_of(effect_id),
+            )
+            return await cursor.fetchall()
+
+    async def event(self, effect_id: EffectId, fence: int) -> Event | None:
+        """Return one event of an effect, or None."""
+        async with self._connection.cursor(row_factory=class_row(Event)) as cursor:
+            await cursor.execute(
+                """
+                SELECT fence, transition, from_state, to_state, attempt, actor, reason, at
+                  FROM event
+                 WHERE run_id = %s AND number = %s AND fence = %s
+                """,
+                (*key_of(effect_id), fence),
+            )
+            return await cursor.fetchone()
+
+    async def attempts(self, effect_id: EffectId) -> list[Attempt]:
+        """Return every time that a worker was allowed to send, oldest first."""
+        async with self._connection.cursor(row_factory=class_row(Attempt)) as cursor:
+            await cursor.execute(
+                """
+                SELECT attempt, fence, worker_id, credential_version, dispatched_at, lease_until
+                  FROM effect_attempt
+                 WHERE run_id = %s AND number = %s
+                 ORDER BY attempt
+                """,
+                key_of(effect_id),
+            )
+            return await cursor.fetchall()
+
+    async def evidence(self, effect_id: EffectId) -> list[Evidence]:
+        """Return every answer about an effect, oldest first."""
+        async with self._connection.cursor(row_factory=class_row(Evidence)) as cursor:
+            await cursor.execute(
+                """
+                SELECT evidence_id, fence, source, answer, provider_reference, observed_at,
+                received_at, detail
+                  FROM effect_evidence
+                 WHERE run_id = %s AND number = %s
+                 ORDER BY received_at, evidence_id
+                """,
+                key_of(effect_id),
+            )
+            return await cursor.fetchall()
+
+    async def sealed(self, effect_id: EffectId) -> tuple[str, bytes] | None:
+        """Return the key id and the encrypted arguments that a new attempt needs, or None."""
+        cursor = await self._connection.execute(
+            "SELECT key_id, sealed FROM effect_payload WHERE run_id = %s AND number = %s",
+            key_of(effect_id),
+        )
+        row: Any = await cursor.fetchone()
+        return (row[0], bytes(row[1])) if row else None
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    async def begin(
+        self, effect: Effect, steps: Sequence[Step], sealed: tuple[str, bytes] | None
+    ) -> bool:
+        """Write a new effect with its first steps; False when another transaction was first."""
+        cursor = await self._connection.execute(_INSERT_EFFECT, effect_values(effect))
+        if cursor.rowcount == 0:
+            return False
+        after = steps[-1].after
+        assert isinstance(after, OpenEffect), "an effect begins open"
+        key = {"run_id": effect.id.run_id, "number": effect.id.number}
+        contract = {
+            "contract_id": effect.contract_id,
+            "presented_contract_id": effect.presented_contract_id,
+            "effect_class": effect.effect_class,
+        }
+        async with self._connection.pipeline():
+            for step in steps:
+                await self._connection.execute(_INSERT_EVENT, key | step_values(step))
+            await self._connection.execute(_INSERT_OPEN, key | contract | open_values(after))
+            await self._write_attempt(effect, steps[-1])
+            if sealed is not None:
+                await self._connection.execute(
+                    """
+                    INSERT INTO effect_payload (run_id, number, tenant_id, key_id, sealed)
+                    VALUES (%s, %s, current_tenant(), %s, %s)
+                    """,
+                    (*key_of(effect.id), *sealed),
+                )
+        return True
+
+    async def advance(self, effect: Effect, step: Step) -> None:
+        """Write one step of an effect.
+
+        Raises FenceStale when the effect is no longer where it starts from.
+        """
+        key = {"run_id": effect.id.run_id, "number": effect.id.number}
+        after = step.after
+        if isinstance(after, OpenEffect):
+            values = key | open_values(after) | {"from_state": step.from_state}
+            moved = await self._connection.execute(_UPDATE_OPEN, values)
+        else:
+            moved = await self._connection.execute(_DELETE_OPEN, key | step_values(step))
+        if moved.rowcount != 1:
+            raise FenceStale(f"Effect {effect.id} has moved on.")
+        async with self._connection.pipeline():
+            await self._connection.execute(_INSERT_EVENT, key | step_values(step))
+            if isinstance(after, Ending):
+                await self._connection.execute(_INSERT_OUTCOME, key | outcome_values(step, after))
+                await self._connection.execute(
+                    "DELETE FROM effect_payload WHERE run_id = %s AND number = %s",
+                    key_of(effect.id),
+                )
+            else:
+                await self._write_attempt(effect, step)
+
+    async def _write_attempt(self, effect: Effect, step: Step) -> None:
+        if step.to_state is not State.DISPATCHED:
+            return
+        assert isinstance(step.after, OpenEffect)
+        values = {
+            "run_id": effect.id.run_id,
+            "number": effect.id.number,
+            "contract_id": effect.contract_id,
+            "effect_class": effect.effect_class,
+            "credential_version": effect.credential_version,
+            "at": step.at,
+        }
+        await self._connection.execute(_INSERT_ATTEMPT, values | open_values(step.after))
+
+    async def keep(
+        self,
+        effect_id: EffectId,
+        *,
+        fence: int,
+        source: str,
+        answer: str,
+        observed_at: datetime,
+        detail: str,
+        provider_reference: str | None,
+    ) -> UUID:
+        """Keep one answer about an effect; returns its id."""
+        evidence_id = new_uuid7()
+        await self._connection.execute(
+            """
+            INSERT INTO effect_evidence (
+                run_id, number, evidence_id, tenant_id, fence, source, answer, provider_reference,
+                observed_at, received_at, detail)
+            VALUES (%s, %s, %s, current_tenant(), %s, %s, %s, %s, %s, clock_timestamp(), %s)
+            """,
+            (
+                *key_of(effect_id),
+                evidence_id,
+                fence,
+                source,
+                answer,
+                provider_reference,
+                observed_at,
+                detail,
+            ),
+        )
+        return evidence_id
+
+    # --- workers --------------------------------------------------------------------------------------------
+
+    async def heartbeat(self, worker_id: UUID, label: str) -> datetime:
+        """Note that a worker process is alive; returns the database's time."""
+        cursor = await self._connection.execute(
+            """
+            INSERT INTO worker_session (tenant_id, worker_id, label)
+            VALUES (current_tenant(), %s, %s)
+                ON CONFLICT (tenant_id, worker_id) DO UPDATE
+               SET heartbeat_at = clock_timestamp(), label = excluded.label
+            RETURNING heartbeat_at
+            """,
+            (worker_id, label),
+        )
+        row: Any = await cursor.fetchone()
+        return row[0]
+
+    async def workers(self) -> list[dict[str, Any]]:
+        """Return the worker processes that were ever heard of, the latest heard first."""
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(
+                """
+                SELECT worker_id, label, started_at, heartbeat_at
+                  FROM worker_session
+                 WHERE tenant_id = current_tenant()
+                 ORDER BY heartbeat_at DESC
+                 LIMIT 1000
+                """
+            )
+            return await cursor.fetchall()

@@ -1,0 +1,32 @@
+"""Runs the migrations: one transaction each, one runner at a time, never waiting long for a lock."""
+
+from alembic import context
+from sqlalchemy import text
+
+from kernel.tables import Row
+
+# An arbitrary number of our own: two servers that start at once migrate one after the other.
+_ADVISORY_LOCK = 0x7A11_57CC
+
+
+def run() -> None:
+    connection = context.config.attributes["connection"]
+    context.configure(
+        connection=connection,
+        target_metadata=Row.metadata,
+        transaction_per_migration=True,
+        compare_type=True,
+    )
+    connection.execute(text("SET lock_timeout = '10s'"))
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _ADVISORY_LOCK})
+    connection.commit()
+    try:
+        with context.begin_transaction():
+            context.run_migrations()
+    finally:
+        connection.rollback()
+        connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
+        connection.commit()
+
+
+run()

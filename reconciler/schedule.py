@@ -1,0 +1,50 @@
+"""When sweeps run.
+
+Every process keeps its own clock: what is due is claimed row by row, so no leader is needed.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from reconciler.store import keep_partitions
+from reconciler.sweep import Sweeper
+from tallystick.errors import TallystickError
+
+_log = logging.getLogger("tallystick.reconciler")
+
+MONTHS_AHEAD = 3
+
+
+@asynccontextmanager
+async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncIterator[None]:
+    """Sweep every ``sweep_seconds``, and keep partitions ahead, until the context is left."""
+
+    async def sweep() -> None:
+        try:
+            while await sweeper.sweep():
+                pass
+        except TallystickError as outage:
+            _log.warning("the sweep stopped: %s", outage)
+
+    async def partitions() -> None:
+        try:
+            await sweeper.transact(
+                None, lambda connection: keep_partitions(connection, months_ahead=MONTHS_AHEAD)
+            )
+        except TallystickError as outage:
+            _log.warning("partitions were not kept: %s", outage)
+
+    scheduler = AsyncIOScheduler(
+        timezone="UTC",
+        job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
+    )
+    scheduler.add_job(sweep, "interval", seconds=sweep_seconds, id="sweep")
+    scheduler.add_job(partitions, "interval", hours=6, id="partitions")
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.shutdown(wait=False)

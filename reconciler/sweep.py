@@ -1,0 +1,153 @@
+"""One sweep: claim what is due (one transaction), ask the providers (none), settle (one transaction each).
+
+Any number of reconcilers may sweep at once. Rows are claimed under a lease, and every step is
+written by compare-and-set, so that a reconciler that comes late changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from tallystick.contract import Contract
+
+from kernel.keys import KeyRing
+from kernel.scope import Caller, Connection, Transact
+from ledger import settlement
+from ledger.effect import Effect
+from ledger.identity import provider_key
+from ledger.service import Ledger, contract_of, sent_arguments
+from ledger.settlement import Finding
+from ledger.state import State
+from ledger.store import Held, LedgerStore
+from reconciler.judgement import Judgement, Question
+from reconciler.sources import HttpSource
+from reconciler.store import tenants_due
+from registry.store import RegistryStore
+from tallystick.errors import TallystickError
+
+_log = logging.getLogger("tallystick.reconciler")
+
+BATCH_SIZE: Final = 20
+ASKED_AT_ONCE: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An effect that this reconciler holds for one lease, and what it is about to ask."""
+
+    effect: Effect
+    contract: Contract
+    held: Held
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """What a sweep works with.
+
+    ``actor`` names this process in the records; ``draw`` gives jitter, 0 to 1.
+    """
+
+    transact: Transact
+    keys: KeyRing
+    source: HttpSource
+    actor: str
+    draw: Callable[[], float]
+
+    async def sweep(self) -> int:
+        """Work through everything that is due now; returns how many effects took a step."""
+        moved = 0
+        for tenant_id, tenant in await self.transact(None, tenants_due):
+            caller = Caller(tenant_id, tenant, self.actor, "service")
+            moved += await self._sweep_tenant(caller)
+        return moved
+
+    async def _sweep_tenant(self, caller: Caller) -> int:
+        stepped, claims = await self.transact(
+            caller.tenant_id, lambda connection: self._claim(self._ledger(caller, connection))
+        )
+        places = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def handle(claim: Claim) -> None:
+            async with places:
+                try:
+                    await self._reconcile(caller, claim)
+                except TallystickError as fault:
+                    # Its lease runs out, and the next sweep takes it up again.
+                    _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
+
+        await asyncio.gather(*(handle(claim) for claim in claims))
+        return stepped + len(claims)
+
+    def _ledger(self, caller: Caller, connection: Connection) -> Ledger:
+        return Ledger(LedgerStore(connection), RegistryStore(connection), caller, self.keys)
+
+    async def _claim(self, ledger: Ledger) -> tuple[int, list[Claim]]:
+        """Take the steps that time alone decides, and claim the rest."""
+        stepped, claims = 0, list[Claim]()
+        for effect, held in await ledger.store.due(BATCH_SIZE):
+            assert held.open is not None
+            contract = await contract_of(ledger, effect)
+            if held.open.state is not State.UNKNOWN:
+                step = settlement.overdue(held.open, contract, actor=self.actor, now=held.read_at)
+                await ledger.store.advance(effect, step)
+                stepped += 1
+                continue
+            step = settlement.claim(held.open, actor=self.actor, now=held.read_at)
+            await ledger.store.advance(effect, step)
+            question = Question(
+                effect_id=str(effect.id),
+                idempotency_key=provider_key(ledger.caller.tenant_id, effect.id),
+                arguments=await sent_arguments(ledger, effect),
+            )
+            claims.append(Claim(effect, contract, await ledger.store.look(effect.id), question))
+        return stepped, claims
+
+    async def _reconcile(self, caller: Caller, claim: Claim) -> None:
+        judgement = None
+        if claim.contract.evidence is not None:
+            judgement = await self.source.ask(claim.contract, claim.question)
+        await self.transact(
+            caller.tenant_id,
+            lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),
+        )
+
+    async def _settle(self, ledger: Ledger, claim: Claim, judgement: Judgement | None) -> None:
+        assert claim.held.open is not None
+        fence = claim.held.open.fence
+        held = await ledger.store.hold(claim.effect.id)
+        finding = None
+        if judgement is not None:
+            evidence_id = await self._keep(ledger, claim, judgement, fence)
+            finding = Finding(
+                judgement.answer,
+                claim.held.read_at,
+                judgement.detail,
+                judgement.provider_reference,
+                evidence_id,
+            )
+        if held.open is None or (held.open.state, held.open.fence) != (State.RECONCILING, fence):
+            return  # Another one has it now; the answer is kept all the same.
+        step = settlement.settle(
+            held.open,
+            claim.contract,
+            finding,
+            actor=self.actor,
+            now=held.read_at,
+            jitter=self.draw(),
+        )
+        await ledger.store.advance(claim.effect, step)
+
+    async def _keep(self, ledger: Ledger, claim: Claim, judgement: Judgement, fence: int) -> UUID:
+        return await ledger.store.keep(
+            claim.effect.id,
+            fence=fence,
+            source="http",
+            answer=judgement.answer,
+            observed_at=claim.held.read_at,
+            detail=judgement.detail,
+            provider_reference=judgement.provider_reference,
+        )

@@ -1,0 +1,306 @@
+"""The registry over HTTP: routes and wire models, nothing else."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+from tallystick.contract import ToolReference
+from tallystick.resolution import Lifecycle
+
+from kernel.http import ScopeDep, StrictRoute, Wire, tagged
+from kernel.wire import time_text
+from registry import service
+from registry.entry import Entry
+from registry.publication import Review
+from registry.store import RegistryStore
+
+router = APIRouter(prefix="/v1", route_class=StrictRoute)
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class ReviewBody(Wire):
+    """A semantic change record: who reviewed a change, and why it keeps its meaning."""
+
+    reviewer: Name
+    reason: Text
+
+
+class PublishBody(Wire):
+    """A contract document to publish."""
+
+    document: dict[str, Any]
+    review: ReviewBody | None = None
+
+
+class ReferenceBody(Wire):
+    """The tuple that a runtime presents. None of it may come from a model's output."""
+
+    name: str
+    version: str
+    schema_hash: str
+    capabilities: list[str]
+    effect_class: str
+    credential_version: int
+
+    def reference(self) -> ToolReference:
+        """Return the tuple as a value. Raises InvalidRequest for a part that has not its form."""
+        return ToolReference.from_json(self.model_dump())
+
+
+class NameBody(Wire):
+    """The name of a new credential slot."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
+
+
+class ReasonBody(Wire):
+    """Why something is done."""
+
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class GrantBody(Wire):
+    """A capability for a principal."""
+
+    principal: Name
+    capability: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+:[A-Za-z0-9_.{}-]+$")
+    ]
+
+
+class PinBody(Wire):
+    """A version that an outside queue holds."""
+
+    name: str
+    version: str
+    holder: Name
+    ttl_seconds: Annotated[float, Field(gt=0, le=30 * 86400)]
+
+
+def summary(entry: Entry) -> dict[str, Any]:
+    """Render one line of the list of contracts."""
+    contract = entry.contract
+    return {
+        "name": contract.name,
+        "version": str(contract.version),
+        "kind": contract.kind,
+        "effect_class": contract.effect_class,
+        "state": entry.state,
+        "suspended": entry.suspended,
+        "schema_hash": contract.schema_hash,
+        "contract_digest": contract.contract_digest,
+        "credential": contract.credential,
+        "credential_version": entry.credential_bound,
+        "published_at": time_text(entry.published_at),
+        "published_by": entry.published_by,
+    }
+
+
+def whole(entry: Entry, tenant: str) -> dict[str, Any]:
+    """Render one contract with its document and the tuple to present."""
+    return summary(entry) | {
+        "prompt_hash": entry.contract.prompt_hash,
+        "capabilities": sorted(entry.contract.capabilities_for(tenant)),
+        "credential_current": entry.credential_current,
+        "closed_at": time_text(entry.closed_at),
+        "document": dict(entry.contract.document),
+        "reference": entry.reference(tenant).to_json(),
+    }
+
+
+@router.post("/contracts", status_code=201)
+async def publish(body: PublishBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
+    """Publish a contract. 201 when it is new, 200 when the same document is published already."""
+    review = Review(body.review.reviewer, body.review.reason) if body.review else None
+    entry, is_new = await scope.transact(
+        lambda connection: service.publish(
+            RegistryStore(connection), scope.caller, body.document, review
+        )
+    )
+    response.status_code = 201 if is_new else 200
+    return whole(entry, scope.caller.tenant) | {"published": is_new}
+
+
+@router.get("/contracts")
+async def contracts(
+    request: Request,
+    scope: ScopeDep,
+    name: str | None = None,
+    state: Annotated[Lifecycle | None, Query()] = None,
+) -> Response:
+    """List the published versions, with an entity tag."""
+    entries = await scope.transact(lambda connection: RegistryStore(connection).entries(name=name))
+    shown = [summary(entry) for entry in entries if state is None or entry.state is state]
+    return tagged(request, {"contracts": shown})
+
+
+@router.get("/contracts/{name}/{version}")
+async def contract(request: Request, name: str, version: str, scope: ScopeDep) -> Response:
+    """Show one version: its document, its state, and the tuple to present."""
+    entry = await scope.transact(
+        lambda connection: service.find(RegistryStore(connection), name, version)
+    )
+    return tagged(request, whole(entry, scope.caller.tenant))
+
+
+@router.post("/resolve")
+async def resolve(body: ReferenceBody, scope: ScopeDep) -> dict[str, Any]:
+    """Resolve a tuple to its contract and a lease, or refuse it with exactly one code."""
+    reference = body.reference()
+    resolution = await scope.transact(
+        lambda connection: service.resolve(
+            RegistryStore(connection),
+            scope.caller,
+            reference,
+            scope.keys,
+            lease_seconds=scope.lease_seconds_max,
+        )
+    )
+    return {
+        "contract": whole(resolution.entry, scope.caller.tenant),
+        "capabilities": sorted(resolution.capabilities),
+        "lease": resolution.lease,
+        "lease_expires_at": time_text(resolution.lease_expires_at),
+    }
+
+
+@router.post("/contracts/{name}/{version}/attest")
+async def attest(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
+    """Bind a contract to its credential's current version, after a review of the rotation."""
+    entry = await scope.transact(
+        lambda connection: service.attest(
+            RegistryStore(connection), scope.caller, name, version, body.reason
+        )
+    )
+    return {
+        "name": entry.contract.name,
+        "version": str(entry.contract.version),
+        "credential": entry.contract.credential,
+        "credential_version": entry.credential_bound,
+    }
+
+
+@router.post("/credentials", status_code=201)
+async def create_credential(body: NameBody, scope: ScopeDep) -> dict[str, Any]:
+    """Make a credential slot at version 1. The secret itself never comes here."""
+    made = await scope.transact(
+        lambda connection: service.create_credential(
+            RegistryStore(connection), scope.caller, body.name
+        )
+    )
+    return {"name": made.name, "version": made.version, "rotated_at": time_text(made.rotated_at)}
+
+
+@router.post("/credentials/{name}/rotate")
+async def rotate_credential(name: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
+    """Raise a credential's version.
+
+    Work that was planned under the old one is refused from now on.
+    """
+    rotated = await scope.transact(
+        lambda connection: service.rotate_credential(
+            RegistryStore(connection), scope.caller, name, body.reason
+        )
+    )
+    return {
+        "name": rotated.name,
+        "version": rotated.version,
+        "rotated_at": time_text(rotated.rotated_at),
+    }
+
+
+@router.get("/credentials")
+async def credentials(scope: ScopeDep) -> dict[str, Any]:
+    """List the credential slots and their versions."""
+    found = await scope.transact(lambda connection: RegistryStore(connection).credentials())
+    return {
+        "credentials": [
+            {"name": one.name, "version": one.version, "rotated_at": time_text(one.rotated_at)}
+            for one in found
+        ]
+    }
+
+
+@router.post("/grants", status_code=201)
+async def grant(body: GrantBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
+    """Grant a capability to a principal. 200 when the principal holds it already."""
+    is_new = await scope.transact(
+        lambda connection: service.grant(
+            RegistryStore(connection), scope.caller, body.principal, body.capability
+        )
+    )
+    response.status_code = 201 if is_new else 200
+    capability = body.capability.replace("{tenant}", scope.caller.tenant)
+    return {"principal": body.principal, "capability": capability, "granted": is_new}
+
+
+@router.delete("/grants", status_code=204)
+async def revoke(principal: str, capability: str, scope: ScopeDep) -> None:
+    """Take a capability back from a principal."""
+    await scope.transact(
+        lambda connection: service.revoke(
+            RegistryStore(connection), scope.caller, principal, capability
+        )
+    )
+
+
+@router.get("/grants")
+async def grants(scope: ScopeDep, principal: str | None = None) -> dict[str, Any]:
+    """List who holds which capability."""
+    found = await scope.transact(
+        lambda connection: RegistryStore(connection).grants(principal=principal)
+    )
+    return {
+        "grants": [
+            {
+                "principal": one.principal,
+                "capability": one.capability,
+                "granted_at": time_text(one.granted_at),
+                "granted_by": one.granted_by,
+            }
+            for one in found
+        ]
+    }
+
+
+@router.post("/pins", status_code=201)
+async def pin(body: PinBody, scope: ScopeDep) -> dict[str, Any]:
+    """Hold a version for an outside queue: until the pin runs out, the version cannot be retired."""
+    pin_id, expires_at = await scope.transact(
+        lambda connection: service.pin(
+            RegistryStore(connection),
+            scope.caller,
+            body.name,
+            body.version,
+            holder=body.holder,
+            ttl_seconds=body.ttl_seconds,
+        )
+    )
+    return {"pin_id": str(pin_id), "expires_at": time_text(expires_at)}
+
+
+@router.get("/pins")
+async def pins(scope: ScopeDep) -> dict[str, Any]:
+    """List the pins that hold."""
+    found = await scope.transact(lambda connection: RegistryStore(connection).pins())
+    return {
+        "pins": [
+            {
+                "pin_id": str(one.pin_id),
+                "name": one.name,
+                "version": one.version,
+                "holder": one.holder,
+                "expires_at": time_text(one.expires_at),
+            }
+            for one in found
+        ]
+    }
+
+
+@router.delete("/pins/{pin_id}", status_code=204)
+async def unpin(pin_id: UUID, scope: ScopeDep) -> None:
+    """Let a pin go."""
+    await scope.transact(lambda connection: service.unpin(RegistryStore(connection), pin_id))

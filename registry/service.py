@@ -1,0 +1,243 @@
+"""What one can ask of the registry: one use case a function."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from tallystick.contract import Contract, ToolReference, Version
+from tallystick.resolution import Purpose, check
+
+from kernel.keys import KeyRing
+from kernel.scope import Caller
+from registry import lease as leases
+from registry.entry import Credential, Entry
+from registry.lease import Lease
+from registry.publication import Review, check_version, is_published
+from registry.store import RegistryStore
+from tallystick.canonical import Json
+from tallystick.errors import InvalidContract, InvalidRequest, NotFound, ToolContractNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A tuple that resolved: the contract, what the call is held to, and until when it may be relied on."""
+
+    entry: Entry
+    capabilities: frozenset[str]
+    lease: str
+    lease_expires_at: datetime
+
+
+async def publish(
+    store: RegistryStore, caller: Caller, document: Mapping[str, Json], review: Review | None
+) -> tuple[Entry, bool]:
+    """Publish a contract; the same document again changes nothing. Returns the entry and whether it is new.
+
+    Raises:
+        InvalidContract, TooLarge: The document is not a contract.
+        ContractExists: Another document is published under this version.
+        ReviewRequired: The version rule asks for a new major version or a review.
+    """
+    contract = Contract.parse(dict(document))
+    await store.lock_name(contract.name)
+    published = await store.entries(name=contract.name)
+    is_new = not is_published(contract, published)
+    if is_new:
+        check_version(contract, published, review)
+        credential = await _named_credential(store, contract)
+        contract_id = await store.publish(contract, by=caller.principal, review=review)
+        if credential is not None:
+            await store.bind(contract_id, credential, by=caller.principal)
+        await store.record(
+            "contract_published",
+            f"{contract.name}@{contract.version}",
+            actor=caller.principal,
+            facts={
+                "contract_digest": contract.contract_digest,
+                "credential_version": credential.version if credential else 0,
+                "reviewer": review.reviewer if review else None,
+                "review_reason": review.reason if review else None,
+            },
+        )
+    return await find(store, contract.name, str(contract.version)), is_new
+
+
+async def _named_credential(store: RegistryStore, contract: Contract) -> Credential | None:
+    if contract.credential is None:
+        return None
+    credential = await store.credential(contract.credential)
+    if credential is None:
+        raise InvalidContract(
+            f"There is no credential {contract.credential!r}."
+            f" Make it first: registry credentials create {contract.credential}.",
+            pointer="/credential",
+        )
+    return credential
+
+
+async def find(store: RegistryStore, name: str, version: str) -> Entry:
+    """Return one published version. Raises ToolContractNotFound."""
+    entry = await store.entry(name, normal_version(version))
+    if entry is None:
+        raise ToolContractNotFound(f"There is no contract {name}@{version}.")
+    return entry
+
+
+def normal_version(version: str) -> str:
+    """Return a version with three parts. Raises InvalidRequest for what is not a version."""
+    try:
+        return str(Version.parse(version))
+    except InvalidContract as fault:
+        raise InvalidRequest(fault.detail, pointer="/version") from fault
+
+
+async def admit(
+    store: RegistryStore,
+    caller: Caller,
+    reference: ToolReference,
+    *,
+    lease: Lease | None = None,
+) -> Entry:
+    """Check a tuple for a new plan and hold everything that the check rests on until the transaction ends.
+
+    Raises one refusal of :func:`tallystick.resolution.check`.
+    """
+    asked = sorted(reference.capabilities)
+    await store.lock(reference.name, reference.version, caller.principal, asked)
+    entry = await store.entry(reference.name, reference.version)
+    granted = await store.granted(caller.principal, asked)
+    under_lease = (
+        entry is not None
+        and lease is not None
+        and lease.admits(entry.contract_id, closed_at=entry.closed_at, now=entry.read_at)
+    )
+    purpose = Purpose.PLAN_UNDER_LEASE if under_lease else Purpose.PLAN
+    check(reference, entry.standing(caller.tenant) if entry else None, granted, purpose)
+    assert entry is not None, "a tuple without a contract does not pass the check"
+    return entry
+
+
+async def resolve(
+    store: RegistryStore,
+    caller: Caller,
+    reference: ToolReference,
+    keys: KeyRing,
+    *,
+    lease_seconds: float,
+) -> Resolution:
+    """Resolve a presented tuple to its contract and a lease on it.
+
+    Raises one refusal of :func:`tallystick.resolution.check`.
+    """
+    entry = await store.entry(reference.name, reference.version)
+    granted = await store.granted(caller.principal, sorted(reference.capabilities))
+    check(reference, entry.standing(caller.tenant) if entry else None, granted, Purpose.PLAN)
+    assert entry is not None, "a tuple without a contract does not pass the check"
+    expires_at = entry.read_at + timedelta(seconds=lease_seconds)
+    token = leases.sign(Lease(entry.contract_id, entry.read_at, expires_at), keys, caller.tenant_id)
+    return Resolution(entry, reference.capabilities, token, expires_at)
+
+
+async def create_credential(store: RegistryStore, caller: Caller, name: str) -> Credential:
+    """Make a credential slot. Raises InvalidRequest when the name is taken."""
+    if not await store.create_credential(name):
+        raise InvalidRequest(
+            f"There is a credential {name!r} already; rotate it instead.", pointer="/name"
+        )
+    await store.record("credential_created", name, actor=caller.principal, facts={"version": 1})
+    credential = await store.credential(name)
+    assert credential is not None
+    return credential
+
+
+async def rotate_credential(
+    store: RegistryStore, caller: Caller, name: str, reason: str
+) -> Credential:
+    """Raise a credential's version, which invalidates what was planned under it.
+
+    Raises NotFound.
+    """
+    credential = await store.rotate_credential(name)
+    if credential is None:
+        raise NotFound(f"There is no credential {name!r}.")
+    facts: dict[str, Json] = {"version": credential.version, "reason": reason}
+    await store.record("credential_rotated", name, actor=caller.principal, facts=facts)
+    return credential
+
+
+async def attest(
+    store: RegistryStore, caller: Caller, name: str, version: str, reason: str
+) -> Entry:
+    """Bind a contract to its credential's current version, after a person has reviewed the rotation.
+
+    Raises:
+        ToolContractNotFound: There is no such version.
+        InvalidRequest: The contract names no credential.
+    """
+    entry = await find(store, name, version)
+    if entry.contract.credential is None:
+        raise InvalidRequest(
+            f"{name}@{version} names no credential, so there is nothing to attest."
+        )
+    credential = await store.credential(entry.contract.credential)
+    assert credential is not None, "a bound credential is never removed"
+    await store.bind(entry.contract_id, credential, by=caller.principal)
+    await store.record(
+        "contract_attested",
+        f"{entry.contract.name}@{entry.contract.version}",
+        actor=caller.principal,
+        facts={"credential_version": credential.version, "reason": reason},
+    )
+    return await find(store, name, version)
+
+
+async def grant(store: RegistryStore, caller: Caller, principal: str, capability: str) -> bool:
+    """Grant a capability, the tenant put in for ``{tenant}``. Returns whether it is new."""
+    capability = capability.replace("{tenant}", caller.tenant)
+    is_new = await store.grant(principal, capability, by=caller.principal)
+    if is_new:
+        facts: dict[str, Json] = {"capability": capability}
+        await store.record("capability_granted", principal, actor=caller.principal, facts=facts)
+    return is_new
+
+
+async def revoke(store: RegistryStore, caller: Caller, principal: str, capability: str) -> None:
+    """Take a capability back. Raises NotFound when the principal does not hold it."""
+    capability = capability.replace("{tenant}", caller.tenant)
+    if not await store.revoke(principal, capability):
+        raise NotFound(f"{principal} does not hold {capability}.")
+    facts: dict[str, Json] = {"capability": capability}
+    await store.record("capability_revoked", principal, actor=caller.principal, facts=facts)
+
+
+async def pin(
+    store: RegistryStore,
+    caller: Caller,
+    name: str,
+    version: str,
+    *,
+    holder: str,
+    ttl_seconds: float,
+) -> tuple[UUID, datetime]:
+    """Hold a version for an outside queue.
+
+    Raises the refusals of a new plan, but for those of a tuple.
+    """
+    entry = await find(store, name, version)
+    asked: Sequence[str] = ()
+    await store.lock(entry.contract.name, str(entry.contract.version), caller.principal, asked)
+    entry = await find(store, name, version)
+    check(
+        entry.reference(caller.tenant),
+        entry.standing(caller.tenant),
+        entry.contract.capabilities_for(caller.tenant),
+        Purpose.PLAN,
+    )
+    return await store.pin(entry.contract_id, holder=holder, ttl_seconds=ttl_seconds)
+
+
+async def unpin(store: RegistryStore, pin_id: UUID) -> None:
+    """Let a pin go. Raises NotFound."""
+    if not await store.unpin(pin_id):
+        raise NotFound(f"There is no pin {pin_id}.")

@@ -1,0 +1,253 @@
+"""What comes back over the wire: each function reads one kind of answer into a value.
+
+Pure: an answer is bytes. Whatever is not an answer of the registry's is an outage of the registry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, TypeVar
+
+from tallystick._requests import Document, Request
+from tallystick.canonical import Json, MalformedJson, parse_json
+from tallystick.contract import Contract, ToolReference
+from tallystick.errors import (
+    InvalidRequest,
+    Outage,
+    Refusal,
+    RegistryUnavailable,
+    ToolSchemaDrift,
+    error_for,
+)
+
+ANSWER_DEPTH_MAX: Final = 256
+"""Answers wrap values that are themselves as deep as a request's may be."""
+PASSING_STATUSES: Final = frozenset({429, 502, 503, 504})
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One HTTP answer, as it came."""
+
+    status: int
+    content_type: str
+    body: bytes = field(repr=False)
+    retry_after: str = ""
+
+    @property
+    def media_type(self) -> str:
+        """The content type without its parameters, in lower case."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """The permission to send, given to one worker until the lease ends.
+
+    Attributes:
+        fence: The number that the worker's report must carry.
+        attempt: Counted from 1.
+        lease_seconds: How much of the lease was left, by the database's clock.
+        idempotency_key: The provider's key, where the contract has one.
+        idempotency_header: The header that takes it, where the contract names one.
+    """
+
+    fence: int
+    attempt: int
+    lease_seconds: float
+    idempotency_key: str | None
+    idempotency_header: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an effect ended, as the ledger has it."""
+
+    status: str
+    result: Json = field(repr=False)
+    error: tuple[str, str] | None
+    provider_reference: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectEntry:
+    """One effect, as the ledger has it.
+
+    Attributes:
+        effect_id: ``<run uuid>.<number>``.
+        state: PLANNED, DISPATCHED, UNKNOWN, SUCCEEDED, ...
+        reason: Why it is in that state, where somebody or something said so.
+        outcome: How it ended, if it did.
+        dispatch: The permission to send, only if this answer gives it.
+        document: The whole answer; `Client.show` has events, attempts and evidence there.
+    """
+
+    effect_id: str
+    state: str
+    reason: str | None
+    outcome: Outcome | None
+    dispatch: Dispatch | None
+    document: Mapping[str, Json] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractEntry:
+    """One published version: its contract, its lifecycle state, and the tuple to present."""
+
+    state: str
+    suspended: bool
+    reference: ToolReference
+    contract: Contract
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A tuple that the registry accepts, and a lease on that answer for cached plans."""
+
+    contract: Contract
+    reference: ToolReference
+    lease: str = field(repr=False)
+    lease_expires_at: datetime
+
+
+def is_passing(answer: Answer) -> bool:
+    """Whether the same request, asked again soon, may well get another answer."""
+    if answer.status not in PASSING_STATUSES:
+        return False
+    problem = _problem(answer)
+    return problem is None or problem.get("retryable") is True
+
+
+def read_document(request: Request, answer: Answer) -> Document:
+    """Return the JSON object that a good answer holds.
+
+    Raises:
+        Refusal: The class of the code in the service's problem document (RFC 9457).
+        RegistryUnavailable: The answer is not one that the service gives.
+    """
+    problem = _problem(answer)
+    if problem is not None:
+        raise _error_of(problem)
+    good = answer.status in {200, 201} and answer.media_type == "application/json"
+    document = _parsed(answer) if good else None
+    if document is None:
+        raise RegistryUnavailable(
+            f"{request.method} {request.path} was answered with status {answer.status} and "
+            f"content of type {answer.media_type or 'none'}, which is no answer of the registry."
+        )
+    return document
+
+
+def read_effect(document: Document) -> EffectEntry:
+    """Return the effect that an answer describes."""
+    return EffectEntry(
+        effect_id=_member(document, "effect_id", str),
+        state=_member(document, "state", str),
+        reason=_optional(document, "reason", str),
+        outcome=_outcome(_object(document, "outcome")),
+        dispatch=_dispatch(_object(document, "dispatch")),
+        document=document,
+    )
+
+
+def read_contract(document: Document) -> ContractEntry:
+    """Return the published version that an answer describes."""
+    try:
+        reference = ToolReference.from_json(document.get("reference"))
+    except InvalidRequest:
+        raise _unreadable("reference") from None
+    return ContractEntry(
+        state=_member(document, "state", str),
+        suspended=_member(document, "suspended", bool),
+        reference=reference,
+        contract=Contract.parse(document.get("document")),
+    )
+
+
+def read_resolution(document: Document, reference: ToolReference) -> Resolution:
+    """Return what the registry says to a tuple.
+
+    Raises:
+        ToolSchemaDrift: What came back has another hash: something between rewrites documents.
+    """
+    entry = _object(document, "contract") or {}
+    contract = Contract.parse(entry.get("document"))
+    if contract.schema_hash != reference.schema_hash:
+        raise ToolSchemaDrift("The contract that came back has not the hash that was asked for.")
+    try:
+        expires_at = datetime.fromisoformat(_member(document, "lease_expires_at", str))
+    except ValueError:
+        raise _unreadable("lease_expires_at") from None
+    return Resolution(contract, reference, _member(document, "lease", str), expires_at)
+
+
+def _problem(answer: Answer) -> Document | None:
+    if answer.media_type != "application/problem+json":
+        return None
+    problem = _parsed(answer)
+    return problem if problem and isinstance(problem.get("code"), str) else None
+
+
+def _parsed(answer: Answer) -> Document | None:
+    try:
+        value = parse_json(answer.body, depth_max=ANSWER_DEPTH_MAX)
+    except MalformedJson:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _error_of(problem: Document) -> Refusal | Outage:
+    detail = problem.get("detail") or problem.get("title") or problem["code"]
+    return error_for(_member(problem, "code", str))(
+        str(detail),
+        pointer=_optional(problem, "pointer", str),
+        facts=_object(problem, "facts"),
+    )
+
+
+def _outcome(document: Document | None) -> Outcome | None:
+    if document is None:
+        return None
+    error = _object(document, "error")
+    return Outcome(
+        status=_member(document, "status", str),
+        result=document.get("result"),
+        error=(_member(error, "code", str), _member(error, "message", str)) if error else None,
+        provider_reference=_optional(document, "provider_reference", str),
+    )
+
+
+def _dispatch(document: Document | None) -> Dispatch | None:
+    if document is None or document.get("owned") is not True:
+        return None
+    return Dispatch(
+        fence=_member(document, "fence", int),
+        attempt=_member(document, "attempt", int),
+        lease_seconds=_member(document, "lease_seconds", int, float),
+        idempotency_key=_optional(document, "idempotency_key", str),
+        idempotency_header=_optional(_object(document, "idempotency") or {}, "header", str),
+    )
+
+
+def _member(document: Document, name: str, *kinds: type[T]) -> T:
+    value = document.get(name)
+    if not isinstance(value, kinds):
+        raise _unreadable(name)
+    return value
+
+
+def _optional(document: Document, name: str, kind: type[T]) -> T | None:
+    return None if document.get(name) is None else _member(document, name, kind)
+
+
+def _object(document: Document, name: str) -> Document | None:
+    value = document.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise _unreadable(name)
+    return value
+
+
+def _unreadable(name: str) -> RegistryUnavailable:
+    return RegistryUnavailable(f"The answer's member {name!r} has not the documented form.")

@@ -1,0 +1,260 @@
+"""Where the schemas inside a JSON Schema are, and which of them apply to which value.
+
+Everything that reads a schema goes by the one table `KEYWORDS`. What it does not name is data: a
+`$ref` in a `const` is no reference, and a property that is called `title` is no annotation.
+Both dialects share the table, because a keyword that one of them lacks constrains nothing there.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urljoin
+
+from tallystick.canonical import Json, pointer_join
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+
+class Form(Enum):
+    """How a keyword holds its schemas."""
+
+    ONE = "a schema"
+    LIST = "an array of schemas"
+    ONE_OR_LIST = "a schema or, in draft-07, an array of schemas"
+    MAP = "an object of schemas"
+
+
+class Scope(Enum):
+    """Which value a keyword's schemas describe, seen from the value that the keyword describes."""
+
+    SAME = "the same value"
+    MEMBER = "its properties"
+    ITEM = "its items"
+    NONE = "none of them, or only when referred to"
+
+
+KEYWORDS: Final[dict[str, tuple[Form, Scope]]] = {
+    "allOf": (Form.LIST, Scope.SAME),
+    "anyOf": (Form.LIST, Scope.SAME),
+    "oneOf": (Form.LIST, Scope.SAME),
+    "not": (Form.ONE, Scope.SAME),
+    "if": (Form.ONE, Scope.SAME),
+    "then": (Form.ONE, Scope.SAME),
+    "else": (Form.ONE, Scope.SAME),
+    "dependentSchemas": (Form.MAP, Scope.SAME),
+    "dependencies": (Form.MAP, Scope.SAME),
+    "properties": (Form.MAP, Scope.MEMBER),
+    "patternProperties": (Form.MAP, Scope.MEMBER),
+    "additionalProperties": (Form.ONE, Scope.MEMBER),
+    "unevaluatedProperties": (Form.ONE, Scope.MEMBER),
+    "items": (Form.ONE_OR_LIST, Scope.ITEM),
+    "prefixItems": (Form.LIST, Scope.ITEM),
+    "additionalItems": (Form.ONE, Scope.ITEM),
+    "unevaluatedItems": (Form.ONE, Scope.ITEM),
+    "contains": (Form.ONE, Scope.ITEM),
+    "propertyNames": (Form.ONE, Scope.NONE),
+    "contentSchema": (Form.ONE, Scope.NONE),
+    "$defs": (Form.MAP, Scope.NONE),
+    "definitions": (Form.MAP, Scope.NONE),
+}
+
+REFERENCES: Final = ("$ref", "$dynamicRef")
+
+
+def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """Yield the schemas that a keyword's value holds, each with its place below the keyword.
+
+    A value of another form than the keyword's yields nothing; the arrays of names that draft-07
+    allows in `dependencies` are no schemas.
+    """
+    form = KEYWORDS[keyword][0] if keyword in KEYWORDS else None
+    if isinstance(value, list) and form in (Form.LIST, Form.ONE_OR_LIST):
+        for index, item in enumerate(value):
+            yield (index,), item
+    elif isinstance(value, dict) and form is Form.MAP:
+        for name, item in value.items():
+            if keyword != "dependencies" or not isinstance(item, list):
+                yield (name,), item
+    elif form in (Form.ONE, Form.ONE_OR_LIST):
+        yield (), value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Position:
+    """One schema inside a schema.
+
+    Args:
+        pointer: Where it stands, a JSON Pointer from the root.
+        schema: What stands there, which in an unchecked schema may not be a schema at all.
+        base: The pointer of the schema resource (the nearest `$id`) that its references start from.
+        uri: The identifier of that resource, as far as it has one.
+    """
+
+    pointer: str
+    schema: Json
+    base: str
+    uri: str
+
+    @property
+    def keywords(self) -> dict[str, Json]:
+        """The schema's keywords; none if it is a boolean."""
+        return self.schema if isinstance(self.schema, dict) else {}
+
+
+class Subschemas:
+    """Every schema position of one schema, in document order, with its references resolved."""
+
+    def __init__(self, schema: Json) -> None:
+        self._at: dict[str, Position] = {}
+        self._anchors: dict[tuple[str, str], Position] = {}
+        self._dynamic: dict[str, list[Position]] = {}
+        pending = [Position("", schema, "", "")]
+        while pending:
+            position = _rebased(pending.pop())
+            self._add(position)
+            pending.extend(reversed(list(_below(position))))
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._at.values())
+
+    @property
+    def root(self) -> Position:
+        """The schema itself."""
+        return self._at[""]
+
+    def target(self, position: Position, reference: str) -> Position | None:
+        """Return the schema position that a reference means, or None.
+
+        Only a fragment is looked up, from the position's own resource: an empty one, a
+        percent-encoded JSON Pointer, or an anchor. What is no schema position (an example, an
+        enumerated value, the map of all properties) is no target.
+        """
+        if not reference.startswith("#"):
+            return None
+        try:
+            fragment = unquote(reference[1:], errors="strict")
+        except UnicodeDecodeError:
+            return None
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get((position.base, fragment))
+        return self._at.get(position.base + fragment)
+
+    def same_value(self, position: Position) -> Iterator[Position]:
+        """Yield the schemas that this one applies to the value that it describes itself."""
+        for keyword, value in position.keywords.items():
+            if keyword in REFERENCES and isinstance(value, str):
+                target = self.target(position, value)
+                if target is not None:
+                    yield target
+                if keyword == "$dynamicRef":
+                    yield from self._dynamic.get(value.removeprefix("#"), ())
+            elif _scope(keyword) is Scope.SAME:
+                for tokens, _ in parts(keyword, value):
+                    yield from self._find(position, keyword, *tokens)
+
+    def closure(self, positions: Iterable[Position]) -> list[Position]:
+        """Return these positions and all that they apply to the same value, each once."""
+        found: dict[str, Position] = {}
+        pending = list(positions)
+        while pending:
+            position = pending.pop()
+            if position.pointer not in found:
+                found[position.pointer] = position
+                pending.extend(self.same_value(position))
+        return list(found.values())
+
+    def children(self, position: Position, value: Json) -> Iterator[tuple[str | int, Position]]:
+        """Yield what a schema applies inside a value: the key or index, and the position."""
+        if isinstance(value, dict):
+            for name in value:
+                for child in self.member(position, name):
+                    yield name, child
+        elif isinstance(value, list):
+            for index in range(len(value)):
+                for child in self.item(position, index):
+                    yield index, child
+
+    def member(self, position: Position, name: str) -> list[Position]:
+        """Return the schemas that this one applies to the property with this name."""
+        patterns = position.keywords.get("patternProperties")
+        declared = self._find(position, "properties", name)
+        for pattern in patterns if isinstance(patterns, dict) else ():
+            if _matches(pattern, name):
+                declared += self._find(position, "patternProperties", pattern)
+        others = declared or self._find(position, "additionalProperties")
+        return others + self._find(position, "unevaluatedProperties")
+
+    def item(self, position: Position, index: int) -> list[Position]:
+        """Return the schemas that this one applies to the item with this index."""
+        placed = self._find(position, "prefixItems", index) or self._find(position, "items", index)
+        others = placed or (self._find(position, "items") + self._find(position, "additionalItems"))
+        return others + self._find(position, "contains") + self._find(position, "unevaluatedItems")
+
+    def _find(self, position: Position, *tokens: str | int) -> list[Position]:
+        found = self._at.get(position.pointer + pointer_join(*tokens))
+        return [] if found is None else [found]
+
+    def _add(self, position: Position) -> None:
+        self._at[position.pointer] = position
+        for name in anchors(position):
+            self._anchors[position.base, name] = position
+        dynamic = position.keywords.get("$dynamicAnchor")
+        if isinstance(dynamic, str):
+            self._dynamic.setdefault(dynamic, []).append(position)
+
+
+def anchors(position: Position) -> Iterator[str]:
+    """Yield the names that a schema gives itself, for references by plain name."""
+    for keyword in ("$anchor", "$dynamicAnchor"):
+        name = position.keywords.get(keyword)
+        if isinstance(name, str):
+            yield name
+    identifier = position.keywords.get("$id")
+    if isinstance(identifier, str) and identifier.startswith("#"):
+        yield identifier[1:]
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> "jsonschema_rs.Validator":
+    """Compile a regular expression for the linear-time engine, to a validator of strings.
+
+    Raises:
+        ValueError: The engine cannot run it: it is malformed, looks around or refers back.
+    """
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft202012Validator(
+        {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+    )
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return compile_pattern(pattern).is_valid(name)
+    except ValueError:
+        return True  # in an unchecked schema: rather one schema too many than one too few
+
+
+def _scope(keyword: str) -> Scope:
+    return KEYWORDS[keyword][1] if keyword in KEYWORDS else Scope.NONE
+
+
+def _below(position: Position) -> Iterator[Position]:
+    for keyword, value in position.keywords.items():
+        for tokens, part in parts(keyword, value):
+            pointer = position.pointer + pointer_join(keyword, *tokens)
+            yield Position(pointer, part, position.base, position.uri)
+
+
+def _rebased(position: Position) -> Position:
+    identifier = position.keywords.get("$id")
+    if not isinstance(identifier, str) or identifier.startswith("#"):
+        return position
+    try:
+        uri = urljoin(position.uri, identifier)
+    except ValueError:
+        uri = identifier
+    return replace(position, base=position.pointer, uri=uri)

@@ -1,0 +1,1 @@
+"""The composition root: settings, the database, the HTTP application and the worker."""

@@ -1,0 +1,89 @@
+"""The running service: its database, its keys, and what it cleans up.
+
+Shared by the server and the reconciler.
+"""
+
+import asyncio
+import os
+import random
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+
+from kernel.keys import KeyRing
+from reconciler.schedule import scheduled
+from reconciler.sources import HttpSource
+from reconciler.sweep import Sweeper
+from server.bootstrap import prepare
+from server.database import Database
+from server.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from server.home import open_home, read_keys
+from server.settings import Settings
+from tallystick.errors import RegistryUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What is open while the service runs."""
+
+    settings: Settings
+    database: Database
+    keys: KeyRing = field(repr=False)
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Service]:
+    """Open the database (the embedded one without a DATABASE_URL), prepare it, and close it at the end.
+
+    Raises:
+        RegistryUnavailable: The database cannot be started or reached, or the key file is not its
+        own.
+    """
+    async with AsyncExitStack() as stack:
+        home = open_home(settings.home)
+        database_url = settings.database_url
+        if database_url is None:
+            embedded = await _attach(settings)
+            stack.callback(embedded.close)
+            database_url = embedded.url
+        try:
+            keys = read_keys(settings.key_file or home / "keys.json")
+        except (OSError, ValueError) as fault:
+            raise RegistryUnavailable(str(fault)) from fault
+        await asyncio.to_thread(prepare, database_url, home, keys)
+        database = await stack.enter_async_context(
+            Database.opened(database_url, pool_size=settings.pool_size)
+        )
+        yield Service(settings, database, keys)
+
+
+async def _attach(settings: Settings) -> EmbeddedPostgres:
+    try:
+        return await asyncio.to_thread(EmbeddedPostgres.attach, settings.home / "postgres")
+    except EmbeddedPostgresError as fault:
+        raise RegistryUnavailable(str(fault)) from fault
+
+
+@asynccontextmanager
+async def reconciling(service: Service) -> AsyncIterator[Sweeper]:
+    """Run the reconciler on its schedule while the context lasts."""
+    settings = service.settings
+    async with httpx.AsyncClient(trust_env=False) as client:
+        sweeper = Sweeper(
+            transact=service.database.transact,
+            keys=service.keys,
+            source=HttpSource(client, settings.evidence_hosts, secret_of),
+            actor=f"reconciler:{socket.gethostname()}:{os.getpid()}",
+            draw=random.random,
+        )
+        async with scheduled(sweeper, sweep_seconds=settings.sweep_seconds):
+            yield sweeper
+
+
+def secret_of(name: str) -> str | None:
+    """Return a secret that contracts refer to by name, from ``TALLYSTICK_SECRET_<NAME>``."""
+    return os.environ.get(f"TALLYSTICK_SECRET_{re.sub('[^A-Z0-9]', '_', name.upper())}")

@@ -1,0 +1,55 @@
+"""Where a command goes, and with which token."""
+
+import pytest
+
+ME = {"tenant": "default", "principal": "admin", "role": "admin"}
+
+
+def test_the_token_of_the_environment_is_sent(run, wire):
+    wire.answer("GET /v1/whoami", ME)
+    assert run("whoami").exit_code == 0
+    assert wire.requests[0].headers["Authorization"] == "Bearer the-token-of-a-test"
+
+
+def test_an_option_is_stronger_than_the_environment(run, wire):
+    wire.answer("GET /prefix/v1/whoami", ME)
+    run("whoami", "--url", "https://other.test/prefix/")
+    assert str(wire.requests[0].url) == "https://other.test/prefix/v1/whoami"
+
+
+def test_elsewhere_a_token_must_be_given(run, wire):
+    result = run("whoami", env={"TALLYSTICK_TOKEN": None})
+    assert result.exit_code == 1
+    assert "TALLYSTICK_TOKEN is not set. [unauthenticated]" in result.stderr
+    assert wire.requests == []
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+def test_on_this_machine_the_admin_token_is_found(host, run, wire, tmp_path):
+    (tmp_path / "admin-token").write_text("admin-secret\n", encoding="ascii")
+    wire.answer("GET /v1/whoami", ME)
+    given = ["--url", f"http://{host}:1", "--home", str(tmp_path)]
+    result = run("whoami", *given, env={"TALLYSTICK_TOKEN": None})
+    assert result.exit_code == 0
+    assert wire.requests[0].headers["Authorization"] == "Bearer admin-secret"
+    assert "admin-secret" not in result.output
+
+
+def test_the_admin_token_never_leaves_this_machine(run, wire, tmp_path):
+    (tmp_path / "admin-token").write_text("admin-secret\n", encoding="ascii")
+    result = run("whoami", "--home", str(tmp_path), env={"TALLYSTICK_TOKEN": None})
+    assert result.exit_code == 1
+    assert wire.requests == []
+
+
+def test_a_missing_admin_token_is_named_by_its_file(run, tmp_path):
+    given = ["--url", "http://127.0.0.1:1", "--home", str(tmp_path)]
+    result = run("whoami", *given, env={"TALLYSTICK_TOKEN": None})
+    assert result.exit_code == 1
+    assert str(tmp_path / "admin-token") in result.stderr
+
+
+def test_a_segment_of_a_path_is_quoted(run, wire):
+    wire.refuse("GET /v1/effects/../whoami", "not_found", status=404)
+    assert run("effects", "show", "../whoami").exit_code == 1
+    assert wire.requests[0].url.raw_path == b"/v1/effects/..%2Fwhoami"

@@ -1,0 +1,280 @@
+"""Every command, as a program sees it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from cli.app import app
+
+CONTRACT = {
+    "name": "billing.send_invoice",
+    "version": "1.0.0",
+    "kind": "write",
+    "effect_class": "IDEMPOTENT",
+    "state": "ACTIVE",
+    "suspended": False,
+    "schema_hash": "sha256:" + "a" * 64,
+    "prompt_hash": "sha256:" + "b" * 64,
+    "contract_digest": "sha256:" + "c" * 64,
+    "credential": "billing",
+    "credential_version": 19,
+    "credential_current": 20,
+    "published_at": "2026-01-02T03:04:05.678901Z",
+    "published_by": "admin",
+    "closed_at": None,
+    "capabilities": ["invoice:write:tenant-42"],
+    "document": {"name": "billing.send_invoice", "version": "1.0.0"},
+    "reference": {
+        "name": "billing.send_invoice",
+        "version": "1.0.0",
+        "schema_hash": "sha256:" + "a" * 64,
+        "capabilities": ["invoice:write:tenant-42"],
+        "effect_class": "IDEMPOTENT",
+        "credential_version": 19,
+    },
+}
+EFFECT_ID = "0198c5f2-7a3b-7c1d-8e2f-0123456789ab.9223372036854775807"
+EFFECT = {
+    "effect_id": EFFECT_ID,
+    "run": "run_0187",
+    "run_id": "0198c5f2-7a3b-7c1d-8e2f-0123456789ab",
+    "effect": "effect_0187_03",
+    "tool": "billing.send_invoice",
+    "version": "1.0.0",
+    "contract_digest": CONTRACT["contract_digest"],
+    "effect_class": "IDEMPOTENT",
+    "state": "SUCCEEDED",
+    "fence": 2,
+    "attempt": 1,
+    "created": False,
+    "planned_at": "2026-01-02T03:04:05Z",
+    "due_at": None,
+    "reason": "evidence",
+    "arguments": {"invoice": "INV-7", "card": {"x-redacted": True}},
+    "dispatch": None,
+    "outcome": {
+        "status": "SUCCEEDED",
+        "revision": 1,
+        "result": {"sent": True},
+        "invalid_result": None,
+        "error": None,
+        "provider_reference": "P-1",
+        "finished_at": "2026-01-02T03:05:05Z",
+        "decided_by": "reconciler",
+    },
+}
+HISTORY = {
+    "events": [
+        {
+            "number": 1,
+            "transition": "T1",
+            "from_state": None,
+            "to_state": "PLANNED",
+            "fence": 0,
+            "at": "2026-01-02T03:04:05Z",
+            "actor": "agent",
+            "reason": None,
+        },
+        {
+            "number": 2,
+            "transition": "T4",
+            "from_state": "DISPATCHED",
+            "to_state": "UNKNOWN",
+            "fence": 1,
+            "at": "2026-01-02T03:04:35Z",
+            "actor": "sweeper",
+            "reason": "lease_expired",
+        },
+    ],
+    "attempts": [
+        {
+            "attempt": 1,
+            "fence": 1,
+            "worker_id": "0198c5f2-0000-7000-8000-000000000001",
+            "dispatched_at": "2026-01-02T03:04:05Z",
+            "lease_until": "2026-01-02T03:04:35Z",
+            "credential_version": 19,
+        }
+    ],
+    "evidence": [
+        {
+            "source": "http",
+            "answer": "applied",
+            "provider_reference": "P-1",
+            "observed_at": "2026-01-02T03:05:00Z",
+            "received_at": "2026-01-02T03:05:01Z",
+            "detail": None,
+        }
+    ],
+    "outcomes": [],
+}
+TOOL = "/v1/contracts/billing.send_invoice/1.0"
+ROLLOUT = "/v1/rollouts/billing.send_invoice/1.0"
+LIFECYCLE = {"name": "billing.send_invoice", "version": "1.0.0", "state": "ACTIVE"}
+RESOLUTION = {
+    "contract": CONTRACT,
+    "capabilities": ["invoice:write:tenant-42"],
+    "lease": "signed.lease.token",
+    "lease_expires_at": "2026-01-02T04:00:00Z",
+}
+
+# Every command that asks a registry, with arguments, and what the registry answers.
+CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "publish": (["FILE"], {"POST /v1/contracts": {**CONTRACT, "published": True}}),
+    "show": (["billing.send_invoice@1.0"], {f"GET {TOOL}": CONTRACT}),
+    "list": ([], {"GET /v1/contracts": {"contracts": [CONTRACT]}}),
+    "resolve": (
+        ["billing.send_invoice@1.0"],
+        {f"GET {TOOL}": CONTRACT, "POST /v1/resolve": RESOLUTION},
+    ),
+    "attest": (
+        ["billing.send_invoice@1.0", "--reason", "rotated"],
+        {
+            f"POST {TOOL}/attest": {
+                "name": "billing.send_invoice",
+                "version": "1.0.0",
+                "credential": "billing",
+                "credential_version": 20,
+            }
+        },
+    ),
+    "retire": (
+        ["billing.send_invoice@1.0"],
+        {f"POST {ROLLOUT}/retire": {**LIFECYCLE, "state": "RETIRED"}},
+    ),
+    "rollback": (["billing.send_invoice@1.0"], {f"POST {ROLLOUT}/rollback": LIFECYCLE}),
+    "effects list": ([], {"GET /v1/effects": {"effects": [EFFECT], "next": "page-2"}}),
+    "effects show": ([EFFECT_ID], {f"GET /v1/effects/{EFFECT_ID}": {**EFFECT, **HISTORY}}),
+    "effects resolve": (
+        [EFFECT_ID, "--to", "succeeded", "--reason", "r", "--evidence", "e", "--by", "ada"],
+        {f"POST /v1/effects/{EFFECT_ID}/resolve": EFFECT},
+    ),
+    "effects cancel": (
+        [EFFECT_ID, "--reason", "no longer wanted"],
+        {f"POST /v1/effects/{EFFECT_ID}/cancel": {**EFFECT, "outcome": None}},
+    ),
+    "credentials create": (["billing"], {"POST /v1/credentials": {"name": "billing", "version": 1}}),
+    "credentials rotate": (
+        ["billing"],
+        {"POST /v1/credentials/billing/rotate": {"name": "billing", "version": 2}},
+    ),
+    "credentials list": (
+        [],
+        {
+            "GET /v1/credentials": {
+                "credentials": [
+                    {"name": "billing", "version": 2, "rotated_at": "2026-01-02T03:04:05Z"}
+                ]
+            }
+        },
+    ),
+    "grants add": (
+        ["agent", "invoice:write:tenant-42"],
+        {"POST /v1/grants": {"principal": "agent", "capability": "invoice:write:tenant-42"}},
+    ),
+    "grants list": (
+        [],
+        {
+            "GET /v1/grants": {
+                "grants": [
+                    {
+                        "principal": "agent",
+                        "capability": "invoice:write:tenant-42",
+                        "granted_at": "2026-01-02T03:04:05Z",
+                        "granted_by": "admin",
+                    }
+                ]
+            }
+        },
+    ),
+    "whoami": (
+        [],
+        {"GET /v1/whoami": {"tenant": "default", "principal": "admin", "role": "admin"}},
+    ),
+    "version": ([], {}),
+}
+# These start the service itself, which takes a database.
+SERVICE = {"init", "serve", "reconcile", "demo"}
+
+
+def commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield " ".join([*path, name]), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+def test_every_command_has_a_case():
+    assert set(COMMANDS) == set(CASES) | SERVICE
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_speaks_json_and_explains_itself(name):
+    command = COMMANDS[name]
+    assert "--json" in {option for each in command.params for option in each.opts}
+    assert command.help
+
+
+@pytest.fixture
+def arguments(write_contract):
+    def of(name):
+        return [*name.split(), *(each if each != "FILE" else write_contract() for each in CASES[name][0])]
+
+    return of
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stdout_is_one_json_value_and_nothing_else(name, run, wire, arguments):
+    for route, body in CASES[name][1].items():
+        wire.answer(route, body)
+    result = run(*arguments(name), "--json")
+    assert result.stderr == ""
+    assert result.exit_code == 0
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "version"])
+def test_a_refusal_is_a_problem_document_on_stderr(name, run, wire, arguments):
+    for route in CASES[name][1]:
+        wire.refuse(route, "forbidden", status=403, pointer="/x", facts={"role": "agent"})
+    result = run(*arguments(name), "--json")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert json.loads(result.stderr) == {
+        "type": "urn:tallystick:problem:forbidden",
+        "title": "The token does not allow this.",
+        "detail": "This is forbidden.",
+        "code": "forbidden",
+        "retryable": False,
+        "pointer": "/x",
+        "facts": {"role": "agent"},
+    }
+
+
+def hostile(value: Any) -> Any:
+    """Put a terminal's control sequence, markup and a forged line in every free text."""
+    if isinstance(value, dict):
+        return {key: hostile(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [hostile(each) for each in value]
+    if isinstance(value, str) and not value.startswith("2026-"):
+        return value + "\x1b[31m\x9b[/bold]\u202eforged\nline"
+    return value
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "version"])
+def test_what_others_wrote_cannot_drive_the_terminal(name, run, wire, arguments):
+    for route, body in CASES[name][1].items():
+        wire.answer(route, hostile(body))
+    result = run(*arguments(name))
+    assert result.exit_code == 0
+    assert result.stdout
+    assert not {"\x1b", "\x9b", "\u202e"} & set(result.stdout)
+    assert "\nline" not in result.stdout
