@@ -32,7 +32,7 @@ def main() -> None:
     """Run the command; the process ends with an `ExitCode`."""
     try:
         try:
-            app()
+            app(prog_name="registry")
         finally:
             sys.stdout.flush()
     except BrokenPipeError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, NamedTuple, ParamSpec, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -122,6 +122,8 @@ def command(
     """
 
     def decorate(action: Action[Given]) -> Callable[..., None]:
+        act = cast("Action[...]", action)
+
         @wraps(action)
         def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401 - Typer parsed them
             invocation = Invocation(
@@ -130,9 +132,8 @@ def command(
                 transport=context.obj,
             )
             try:
-                code = action(invocation, **given)
-                if inspect.iscoroutine(code):
-                    code = asyncio.run(code)
+                answer = act(invocation, **given)
+                code = asyncio.run(answer) if isinstance(answer, Coroutine) else answer
             except (Refusal, Outage) as error:
                 invocation.output.fail(error)
                 code = exit_code(error)

@@ -6,12 +6,20 @@ A command sees one `Api` and cannot tell which of the two it is.
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote, urlsplit
 
-from tallystick.errors import RegistryUnavailable, Unauthenticated, error_for
+import typer
+
+from tallystick.errors import (
+    Outage,
+    Refusal,
+    RegistryUnavailable,
+    Unauthenticated,
+    error_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -35,10 +43,22 @@ class Place:
     home: Path | None
 
     def settings(self) -> Settings:
-        """Return the service's settings on this machine."""
+        """Return the service's settings on this machine.
+
+        Raises:
+            typer.BadParameter: A variable of the environment has a value that cannot be one.
+        """
+        from pydantic import ValidationError
+
         from server.settings import Settings
 
-        settings = Settings.read()
+        try:
+            settings = Settings.read()
+        except ValidationError as fault:
+            # Never the value: it may be a secret.
+            first = fault.errors()[0]
+            name = "_".join(map(str, first["loc"])).upper()
+            raise typer.BadParameter(f"The setting {name}: {first['msg']}.") from None
         return settings if self.home is None else settings.model_copy(update={"home": self.home})
 
 
@@ -67,20 +87,14 @@ class Api:
             raise RegistryUnavailable(
                 f"The registry at {_origin(request.url)} cannot be reached."
             ) from error
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict) or (response.is_error and "code" not in answer):
-            raise RegistryUnavailable(
-                f"{_origin(request.url)} answered {response.status_code}, "
-                "but not as a registry does."
-            )
-        if response.is_error:
-            raise error_for(answer["code"])(
-                answer["detail"], pointer=answer.get("pointer"), facts=answer.get("facts")
-            )
-        return answer
+        answer = _json_object(response)
+        if response.is_success and answer is not None:
+            return answer
+        if answer is not None and isinstance(answer.get("code"), str):
+            raise _error_of(answer)
+        raise RegistryUnavailable(
+            f"{_origin(request.url)} answered {response.status_code}, but not as a registry does."
+        )
 
 
 @asynccontextmanager
@@ -102,26 +116,18 @@ def _client(place: Place, transport: httpx.AsyncBaseTransport | None) -> httpx.A
     import httpx
 
     assert place.url is not None
+    near = urlsplit(place.url).hostname in LOOPBACK
+    token = os.environ.get("TALLYSTICK_TOKEN")
+    if not token and not near:
+        raise Unauthenticated("TALLYSTICK_TOKEN is not set.")
     return httpx.AsyncClient(
         base_url=place.url,
-        headers={"Authorization": f"Bearer {_token(place)}"},
+        headers=_bearer(token or _admin_token(place.home)),
         timeout=REQUEST_SECONDS_MAX,
         transport=transport,
         # A proxy of the environment is for other machines; it must not see this machine's token.
-        trust_env=not _is_loopback(place.url),
+        trust_env=not near,
     )
-
-
-def _token(place: Place) -> str:
-    token = os.environ.get("TALLYSTICK_TOKEN")
-    if token:
-        return token
-    if place.url is not None and _is_loopback(place.url):
-        file = place.settings().home / "admin-token"
-        if file.is_file():
-            return file.read_text(encoding="ascii").strip()
-        raise Unauthenticated(f"TALLYSTICK_TOKEN is not set, and there is no token in {file}.")
-    raise Unauthenticated("TALLYSTICK_TOKEN is not set.")
 
 
 @asynccontextmanager
@@ -129,27 +135,63 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
     import httpx
 
     from server.app import build
-    from server.home import admin_token
 
     app = build(settings)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(
-            base_url="http://registry",
-            headers={"Authorization": f"Bearer {admin_token(settings)}"},
-            timeout=REQUEST_SECONDS_MAX,
-            transport=httpx.ASGITransport(app),
-        ) as http,
-    ):
-        yield http
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(app.router.lifespan_context(app))
+        except OSError as fault:
+            raise RegistryUnavailable(f"The service cannot start: {fault}.") from fault
+        yield await stack.enter_async_context(
+            httpx.AsyncClient(
+                base_url="http://registry",
+                headers=_bearer(_admin_token(settings.home)),
+                timeout=REQUEST_SECONDS_MAX,
+                # A defect is answered as the server would answer it, and logged.
+                transport=httpx.ASGITransport(app, raise_app_exceptions=False),
+            )
+        )
+
+
+def _admin_token(home: Path | None) -> str:
+    """Read this machine's admin token; where it was made elsewhere, the environment may have it."""
+    from server.home import admin_token_file, default_home
+
+    file = admin_token_file(home or default_home())
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as fault:
+        token = os.environ.get("TALLYSTICK_TOKEN")
+        if token:
+            return token
+        raise Unauthenticated(
+            f"TALLYSTICK_TOKEN is not set, and {file} cannot be read: {fault.strerror}."
+        ) from fault
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _json_object(response: httpx.Response) -> JsonObject | None:
+    try:
+        answer: object = response.json()
+    except ValueError:
+        return None
+    return cast("JsonObject", answer) if isinstance(answer, dict) else None
+
+
+def _error_of(problem: JsonObject) -> Refusal | Outage:
+    """Return the error that a problem document (RFC 9457) tells of."""
+    return error_for(problem["code"])(
+        problem.get("detail") or problem.get("title") or "The registry refused.",
+        pointer=problem.get("pointer"),
+        facts=problem.get("facts"),
+    )
 
 
 def _join(path: tuple[str, ...]) -> str:
     return "/v1/" + "/".join(quote(segment, safe="") for segment in path)
-
-
-def _is_loopback(url: str) -> bool:
-    return urlsplit(url).hostname in LOOPBACK
 
 
 def _origin(url: httpx.URL) -> str:

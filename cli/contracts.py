@@ -8,7 +8,8 @@ import typer
 from cli import views
 from cli.command import Invocation, ReasonOption, ToolVersionArgument, command
 from cli.connection import JsonObject
-from tallystick.contract import Contract, EffectClass
+from tallystick.contract import Contract
+from tallystick.effect_class import EffectClass
 from tallystick.errors import Refusal
 from tallystick.resolution import Lifecycle
 

@@ -1,45 +1,30 @@
 """Effects: what was called, how it ended, and what a person decides where nobody knows."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from cli import views
 from cli.command import Invocation, ReasonOption, command
+from ledger.state import State
 
 app = typer.Typer(no_args_is_help=True, help="What was called, and how it ended.")
 
-LIMIT_MAX = 1000
+LIMIT_MAX: Final = 500
 
 EffectArgument = Annotated[
     str, typer.Argument(metavar="EFFECT_ID", help="As `registry effects list` shows it.")
 ]
 
 
-class State(StrEnum):
-    """The states of an effect, the open ones first."""
-
-    PLANNED = "PLANNED"
-    DISPATCHED = "DISPATCHED"
-    UNKNOWN = "UNKNOWN"
-    RECONCILING = "RECONCILING"
-    RETRYABLE = "RETRYABLE"
-    QUARANTINED = "QUARANTINED"
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
-    REFUSED = "REFUSED"
-    CANCELLED = "CANCELLED"
-    ABANDONED = "ABANDONED"
-
-
 class Decision(StrEnum):
     """What a person may decide of a quarantined effect."""
 
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
-    ABANDONED = "ABANDONED"
-    RETRYABLE = "RETRYABLE"
+    SUCCEEDED = State.SUCCEEDED
+    FAILED = State.FAILED
+    ABANDONED = State.ABANDONED
+    RETRYABLE = State.RETRYABLE
 
 
 @app.command("list")

@@ -3,7 +3,6 @@
 import sys
 from contextlib import redirect_stdout
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -17,15 +16,18 @@ app = typer.Typer()
 @command(ON_THIS_MACHINE)
 async def init(invocation: Invocation) -> None:
     """Prepare the database and the admin token; it is safe to do again."""
+    from server.home import admin_token_file
+    from server.service import opened
+
     settings = invocation.place.settings()
-    async with invocation.connect() as api:
-        await api.get("whoami")
-    answer = {
-        "home": str(settings.home),
-        "database": _without_password(settings.database_url),
-        "token_file": str(settings.home / "admin-token"),
-    }
-    invocation.show(answer, views.started)
+    async with opened(settings):
+        token_file = admin_token_file(settings.home)
+        answer = {
+            "home": str(settings.home),
+            "database": _address(settings.database_url),
+            "token_file": str(token_file) if token_file.exists() else None,
+        }
+    invocation.show(answer, views.prepared)
 
 
 @app.command(rich_help_panel="Service")
@@ -75,8 +77,11 @@ def demo(
     return demo.run(json_output=invocation.output.as_json, keep=keep)
 
 
-def _without_password(database_url: str | None) -> str:
+def _address(database_url: str | None) -> str:
+    """Name the database without its password."""
     if database_url is None:
-        return "embedded PostgreSQL"
-    parts = urlsplit(database_url)
-    return f"{parts.hostname}:{parts.port or 5432}{parts.path}"
+        return "embedded PostgreSQL, in the home folder"
+    from psycopg.conninfo import conninfo_to_dict
+
+    parts = conninfo_to_dict(database_url)
+    return f"{parts.get('dbname', '')} on {parts.get('host', 'this machine')}"

@@ -84,10 +84,13 @@ def _blockers(blockers: Sequence[JsonObject]) -> Table:
 # --- the service ----------------------------------------------------------------------------------
 
 
-def started(answer: JsonObject) -> Sequence[RenderableType]:
+def prepared(answer: JsonObject) -> Sequence[RenderableType]:
     """Where things are after `init`, and what to try next."""
-    lines = [Text("Ready.", "green"), _fields(answer)]
-    return [*lines, Text("Next: registry serve, or registry demo to see a crash recovered.")]
+    return [
+        Text("Ready.", "green"),
+        _fields(answer),
+        Text("Next: `registry demo` shows a crash and its recovery; `registry serve` serves."),
+    ]
 
 
 def version(answer: JsonObject) -> Sequence[RenderableType]:
@@ -112,11 +115,11 @@ def publications(answer: JsonObject) -> Sequence[RenderableType]:
     """One line for each contract of `publish`."""
     return [
         Text.assemble(
-            ("published " if contract["published"] else "already published ", "green"),
-            _name(contract),
-            ("  " + _plain(contract["schema_hash"]), "dim"),
+            ("published " if each["published"] else "already published ", "green"),
+            _name(each),
+            ("  " + _plain(each["schema_hash"]), "dim"),
         )
-        for contract in answer["contracts"]
+        for each in answer["contracts"]
     ]
 
 
@@ -124,16 +127,11 @@ def contracts(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `list`."""
     if not answer["contracts"]:
         return [Text("No contract matches.")]
-    table = _table("Contract", "State", "Effect class", "Credential", "Schema hash")
-    for contract in answer["contracts"]:
-        _row(
-            table,
-            _name(contract),
-            _state(_lifecycle(contract)),
-            contract["effect_class"],
-            _credential(contract),
-            contract["schema_hash"].removeprefix("sha256:")[:16],
-        )
+    table = _table("Contract", "State", "Effect class", "Credential")
+    for each in answer["contracts"]:
+        short = each["schema_hash"].removeprefix("sha256:")[:16]
+        name = Text.assemble(_name(each), "\n", (_plain(short), "dim"))
+        _row(table, name, _state(_lifecycle(each)), each["effect_class"], _credential(each))
     return [table]
 
 
@@ -219,7 +217,7 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
         ("Evidence", answer.get("evidence"), EVIDENCE_COLUMNS),
     ):
         if rows:
-            parts += [Text(title, "bold"), _rows(rows, columns)]
+            parts += [Text(f"\n{title}", "bold"), _rows(rows, columns)]
     return parts
 
 

@@ -1,1 +1,4 @@
-"""What every folder of the service stands on: identifiers, keys, the table base, the scope of a request."""
+"""What every folder of the service stands on.
+
+Identifiers, keys, the table base, the scope of a request.
+"""

@@ -36,7 +36,10 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose JSON body is read strictly (RFC 7493): a duplicate key is refused, not dropped."""
+    """A route whose JSON body is read strictly (RFC 7493).
+
+    A duplicate key is refused, not dropped.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the request that the handler reads its body from."""
@@ -57,7 +60,10 @@ ScopeDep = Annotated[Scope, Depends(scope_of)]
 
 
 def tagged(request: Request, body: dict[str, object]) -> Response:
-    """Answer with an entity tag of the body, or 304 where the caller has that body already (RFC 9110)."""
+    """Answer with an entity tag of the body.
+
+    The answer is 304 where the caller has that body already (RFC 9110).
+    """
     response = JSONResponse(body)
     tag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
     if request.headers.get("if-none-match") == tag:

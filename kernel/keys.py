@@ -14,6 +14,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _NONCE_BYTES = 12
+_KEY_BYTES_MIN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The service's master keys, oldest first; ``current`` makes what is new, the others read what is old."""
+    """The service's master keys, oldest first.
+
+    ``current`` makes what is new, the others read what is old.
+    """
 
     current: str
     keys: Mapping[str, bytes] = field(repr=False)
@@ -35,8 +39,8 @@ class KeyRing:
         """Refuse a ring whose current key is missing, or a key that is too short to be one."""
         if self.current not in self.keys:
             raise ValueError(f"The current key {self.current!r} is not in the key ring.")
-        if any(len(key) < 32 for key in self.keys.values()):
-            raise ValueError("A master key has at least 32 bytes.")
+        if any(len(key) < _KEY_BYTES_MIN for key in self.keys.values()):
+            raise ValueError(f"A master key has at least {_KEY_BYTES_MIN} bytes.")
 
     @property
     def oldest(self) -> str:
@@ -54,7 +58,10 @@ class KeyRing:
     def fingerprint(
         self, tenant_id: UUID, data: bytes, *, key_id: str | None = None
     ) -> Fingerprint:
-        """Return the tenant's fingerprint of ``data`` under one key, the current one if none is named."""
+        """Return the tenant's fingerprint of ``data`` under one key.
+
+        That is the current one if none is named.
+        """
         key_id = key_id or self.current
         key = self.derive(key_id, tenant_id, "fingerprint")
         return Fingerprint(key_id, hmac.digest(key, data, hashlib.sha256))
@@ -65,7 +72,7 @@ class KeyRing:
         return hmac.digest(key, data, hashlib.sha256).hex()
 
     def seal(self, tenant_id: UUID, data: bytes, *, bound_to: str) -> tuple[str, bytes]:
-        """Encrypt ``data`` (AES-256-GCM) so that it opens only for the same tenant and ``bound_to``."""
+        """Encrypt ``data`` (AES-256-GCM); it opens only for the same tenant and ``bound_to``."""
         nonce = os.urandom(_NONCE_BYTES)
         cipher = AESGCM(self.derive(self.current, tenant_id, "seal"))
         return self.current, nonce + cipher.encrypt(nonce, data, bound_to.encode())

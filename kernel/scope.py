@@ -6,7 +6,7 @@ that no answer leaves before the commit that it speaks of.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from kernel.keys import KeyRing
 
 Result = TypeVar("Result")
-Connection = AsyncConnection[tuple[object, ...]]
+Connection = AsyncConnection[tuple[Any, ...]]
 Work = Callable[[Connection], Awaitable[Result]]
 
 

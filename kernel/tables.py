@@ -1,10 +1,20 @@
-"""The base of every table: one metadata, PostgreSQL's own constraint names, names derived from the class."""
+"""The base of every table: one metadata, PostgreSQL's own names, and the types of columns.
+
+The migrations make the tables; here they are declared once more, so that alembic can compare, and a
+test holds that both say the same. CHECK constraints, triggers, row-level security and privileges
+stand in the migrations alone.
+"""
 
 import re
+from datetime import datetime
+from typing import Annotated, Any
 
+import sqlalchemy
 from sqlalchemy import MetaData
+from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import declared_attr
-from sqlmodel import SQLModel
+from sqlalchemy.types import TypeEngine
+from sqlmodel import Field, SQLModel
 
 
 class Row(SQLModel):
@@ -20,9 +30,29 @@ class Row(SQLModel):
         }
     )
 
-    @declared_attr  # type: ignore[arg-type]
+    @declared_attr  # pyright: ignore[reportArgumentType]
     @classmethod
-    def __tablename__(cls) -> str:
+    def __tablename__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Return the class's name without ``Row``, in snake case."""
         name = cls.__name__.removesuffix("Row")
         return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def column(
+    sql_type: TypeEngine[Any] | type[TypeEngine[Any]], *, default: str | None = None
+) -> object:
+    """Describe a column: its type, and an SQL expression for where an INSERT does not name it."""
+    server_default = {} if default is None else {"server_default": sqlalchemy.text(default)}
+    sa_type: Any = sql_type
+    return Field(sa_type=sa_type, sa_column_kwargs=server_default)
+
+
+# `Text | None` would lose its description: what may be NULL is described as a whole.
+Text = Annotated[str, column(sqlalchemy.Text)]
+TextOrNull = Annotated[str | None, column(sqlalchemy.Text)]
+BigInt = Annotated[int, column(sqlalchemy.BigInteger)]
+BigIntOrNull = Annotated[int | None, column(sqlalchemy.BigInteger)]
+Moment = Annotated[datetime, column(TIMESTAMP(timezone=True))]
+MomentOrNull = Annotated[datetime | None, column(TIMESTAMP(timezone=True))]
+TransactionTime = Annotated[datetime, column(TIMESTAMP(timezone=True), default="now()")]
+ClockTime = Annotated[datetime, column(TIMESTAMP(timezone=True), default="clock_timestamp()")]

@@ -32,7 +32,10 @@ FINAL: Final = (ContractRetired, CapabilityNotGranted, CredentialPolicyChanged)
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Who asks to send: an identity made at process start, and a nonce made for this one question."""
+    """Who asks to send.
+
+    An identity made at process start, and a nonce made for this one question.
+    """
 
     worker_id: UUID
     nonce: UUID
@@ -45,7 +48,10 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is decided: whether the worker owns the effect, the step to record, the refusal to answer."""
+    """What is decided.
+
+    Whether the worker owns the effect, the step to record, and the refusal to answer.
+    """
 
     owned: bool = False
     step: Step | None = None

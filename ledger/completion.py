@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract, EffectClass
+from tallystick.contract import Contract
+from tallystick.effect_class import EffectClass
 
 from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step
 from ledger.settlement import Answer, unknown
@@ -48,7 +49,10 @@ class Report:
 
     @property
     def answer(self) -> Answer | None:
-        """The report as evidence, for when it comes too late to decide; None where it says nothing."""
+        """The report as evidence, for when it comes too late to decide.
+
+        None where it says nothing.
+        """
         if self.verdict is Verdict.UNKNOWN:
             return None
         if self.verdict is Verdict.SUCCEEDED:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from tallystick.contract import EffectClass
+from tallystick.effect_class import EffectClass
 
 from ledger.identity import EffectId
 from ledger.state import NEW, State

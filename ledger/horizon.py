@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from tallystick.contract import Contract, EffectClass
+from tallystick.contract import Contract
+from tallystick.effect_class import TRAITS, EffectClass
 
 from ledger.effect import OpenEffect
 
@@ -27,7 +28,7 @@ def last_start(contract: Contract, before: OpenEffect) -> datetime | None:
 
 def why_no_attempt(contract: Contract, before: OpenEffect, now: datetime) -> str | None:
     """Return why no further attempt may begin now, or None where one may."""
-    if before.attempt and contract.effect_class in (EffectClass.UNKNOWN, EffectClass.NON_RETRYABLE):
+    if before.attempt and not TRAITS[contract.effect_class].automatic_retry:
         return f"An effect of class {contract.effect_class} is attempted once."
     if before.attempt >= contract.attempts_max:
         return f"All {contract.attempts_max} attempts are used."

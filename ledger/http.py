@@ -71,7 +71,10 @@ class PlanBody(Wire):
 
 
 class DispatchBody(WorkerBody):
-    """A request to send a recorded effect; the tuple, where it is given, must be the recorded one."""
+    """A request to send a recorded effect.
+
+    The tuple, where it is given, must be the recorded one.
+    """
 
     tool: ReferenceBody | None = None
 
@@ -203,7 +206,10 @@ def ledger_of(scope: Scope, connection: Connection) -> Ledger:
 
 
 async def _answer(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> View:
-    """Run a use case, commit it, and only then tell its refusal: the step that it caused is durable."""
+    """Run a use case, commit it, and only then tell its refusal.
+
+    The step that it caused is durable.
+    """
     view = await scope.transact(lambda connection: work(ledger_of(scope, connection)))
     if view.refusal is not None:
         view.refusal.facts["effect_id"] = str(view.effect.id)

@@ -69,7 +69,10 @@ def identity(
 
 
 def number_of(name: str) -> int:
-    """Return an effect's number in its run: 63 bits of the SHA-256 of its identity, and never zero."""
+    """Return an effect's number in its run.
+
+    It is 63 bits of the SHA-256 of its identity, and never zero.
+    """
     return max(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1, 1)
 
 
@@ -99,7 +102,10 @@ def operation_fingerprint(
     keys: KeyRing,
     key_id: str | None = None,
 ) -> Fingerprint:
-    """Return the fingerprint of the operation: equal across the versions of a tool that mean the same."""
+    """Return the fingerprint of the operation.
+
+    It is equal across the versions of a tool that mean the same.
+    """
     operation: dict[str, Json] = {
         "tool": contract.name,
         "arguments": identifying(contract, arguments),

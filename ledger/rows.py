@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
-from tallystick.contract import EffectClass
+from tallystick.effect_class import EffectClass
 
 from ledger.effect import Effect, Ending, OpenEffect, Outcome, Step
 from ledger.identity import EffectId

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract, EffectClass
+from tallystick.contract import Contract
+from tallystick.effect_class import TRAITS, EffectClass
 
 from ledger.effect import Ending, OpenEffect, Step, last_step, step
 from ledger.horizon import last_start, why_no_attempt
@@ -19,8 +20,6 @@ BACKOFF_SECONDS_MIN: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 600.0
 RECONCILE_LEASE_SECONDS: Final = 60.0
 """How long a reconciler may take to ask a provider."""
-
-AT_MOST_ONCE: Final = frozenset({EffectClass.UNKNOWN, EffectClass.NON_RETRYABLE})
 
 
 class Answer(StrEnum):
@@ -49,7 +48,7 @@ class Finding:
     evidence_id: UUID | None = None
 
 
-# --- time -----------------------------------------------------------------------------------------------
+# --- time ---------------------------------------------------------------------------------------
 
 
 def claim(before: OpenEffect, *, actor: str, now: datetime) -> Step:
@@ -67,7 +66,7 @@ def unknown(
 
     A PURE effect changes nothing, so it is simply RETRYABLE.
     """
-    if contract.effect_class is EffectClass.PURE:
+    if TRAITS[contract.effect_class].lost_lease == "RETRYABLE":
         return step(before, "T4", State.RETRYABLE, actor=actor, reason=reason, at=now)
     return step(
         before,
@@ -121,7 +120,7 @@ def overdue(before: OpenEffect, contract: Contract, *, actor: str, now: datetime
             raise IllegalTransition(f"Nothing is due for an effect that is {before.state}.")
 
 
-# --- evidence -------------------------------------------------------------------------------------------
+# --- evidence -----------------------------------------------------------------------------------
 
 
 def settle(
@@ -165,8 +164,12 @@ def _close(before: OpenEffect, finding: Finding, actor: str, now: datetime) -> S
 
 
 def settled_at(before: OpenEffect, contract: Contract) -> datetime:
-    """Return the time from which "absent" is believed: the settle window, and the source's own lag."""
-    assert before.unknown_since is not None and contract.evidence is not None
+    """Return the time from which "absent" is believed.
+
+    That is after the settle window and the source's own lag.
+    """
+    assert before.unknown_since is not None
+    assert contract.evidence is not None
     seconds = contract.settle_seconds + contract.evidence.lag_seconds
     return before.unknown_since + timedelta(seconds=seconds)
 
@@ -193,7 +196,7 @@ def _absent(
             at=now,
             due_at=max(settled, now),
         )
-    if contract.effect_class in AT_MOST_ONCE:
+    if TRAITS[contract.effect_class].settled_absent == "QUARANTINED":
         reason = f"absent, and an effect of class {contract.effect_class} is never sent again"
         return _quarantine(before, reason, actor, now)
     return _retry(before, contract, "settled: absent", actor, now)
@@ -223,7 +226,7 @@ def _inconclusive(
 
 
 def backoff_seconds(checks: int, jitter: float) -> float:
-    """Return the wait after the ``checks``-th question: it doubles to a bound, and half of it is jitter.
+    """Return the wait after the ``checks``-th question: doubled to a bound, and half of it jitter.
 
     >>> [backoff_seconds(checks, 1.0) for checks in (1, 2, 3, 30)]
     [1.0, 2.0, 4.0, 600.0]
@@ -238,7 +241,7 @@ def _inconclusive_for_good(
     before: OpenEffect, contract: Contract, why: str, actor: str, now: datetime
 ) -> Step:
     may_repeat = (
-        contract.effect_class is EffectClass.REPLAYABLE
+        TRAITS[contract.effect_class].inconclusive == "RETRYABLE"
         and before.unaccounted < contract.max_duplicates
     )
     if may_repeat:
@@ -273,7 +276,7 @@ def _quarantine(before: OpenEffect, reason: str, actor: str, now: datetime) -> S
     return step(before, "T6", State.QUARANTINED, actor=actor, reason=reason, at=now)
 
 
-# --- people ---------------------------------------------------------------------------------------------
+# --- people -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,14 +319,15 @@ def resolve(before: OpenEffect, contract: Contract, resolution: Resolution, now:
         decided = last_step(
             before, "T11", resolution.to_state, actor=actor, reason=reason, at=now, ending=ending
         )
-    if contract.effect_class in AT_MOST_ONCE and second in (None, resolution.by):
+    traits = TRAITS[contract.effect_class]
+    if traits.approvers > 1 and second in (None, resolution.by):
         raise InvalidRequest(
             f"An effect of class {contract.effect_class} is resolved by two different people.",
             pointer="/second",
         )
     if resolution.to_state is State.RETRYABLE:
         why_not = why_no_attempt(contract, before, now)
-        if contract.effect_class in AT_MOST_ONCE:
+        if not traits.operator_retry:
             why_not = f"An effect of class {contract.effect_class} is never sent again."
         if why_not is not None:
             raise EffectNotRetryable(why_not)

@@ -29,41 +29,52 @@ from ledger.state import State
 from tallystick.errors import FenceStale
 
 _OPEN_COLUMNS: Final[LiteralString] = """
-    open.state, open.fence, open.attempt, open.reason, open.worker_id, open.nonce, open.due_at, open.deadline_at,
+    open.state, open.fence, open.attempt, open.reason, open.worker_id, open.nonce, open.due_at,
+    open.deadline_at,
     open.first_dispatched_at, open.unknown_since, open.unaccounted, open.checks
 """
 _EFFECT_COLUMNS: Final[LiteralString] = """
-    effect.run_id, effect.number, effect.run, effect.identity, effect.idem_key, effect.tool, contract.version,
+    effect.run_id, effect.number, effect.run, effect.identity, effect.idem_key, effect.tool,
+    contract.version,
     effect.contract_id, effect.presented_contract_id, effect.contract_digest, effect.effect_class,
-    effect.capabilities, effect.credential_version, effect.principal, effect.origin, effect.arguments,
+    effect.capabilities, effect.credential_version, effect.principal, effect.origin,
+    effect.arguments,
     effect.key_id, effect.request_fingerprint, effect.operation_fingerprint, effect.planned_at
 """
 _INSERT_EFFECT: Final[LiteralString] = """
     INSERT INTO effect (
-        run_id, number, tenant_id, run, identity, idem_key, tool, contract_id, presented_contract_id,
-        contract_digest, effect_class, capabilities, credential_version, principal, origin, arguments, key_id,
+        run_id, number, tenant_id, run, identity, idem_key, tool, contract_id,
+        presented_contract_id,
+        contract_digest, effect_class, capabilities, credential_version, principal, origin,
+        arguments, key_id,
         request_fingerprint, operation_fingerprint, planned_at)
     VALUES (
         %(run_id)s, %(number)s, current_tenant(), %(run)s, %(identity)s, %(idem_key)s, %(tool)s,
-        %(contract_id)s, %(presented_contract_id)s, %(contract_digest)s, %(effect_class)s, %(capabilities)s,
+        %(contract_id)s, %(presented_contract_id)s, %(contract_digest)s, %(effect_class)s,
+        %(capabilities)s,
         %(credential_version)s, %(principal)s, %(origin)s, %(arguments)s, %(key_id)s,
         %(request_fingerprint)s, %(operation_fingerprint)s, %(planned_at)s)
         ON CONFLICT (run_id, number) DO NOTHING
 """
 _INSERT_EVENT: Final[LiteralString] = """
     INSERT INTO event (
-        run_id, number, fence, tenant_id, transition, from_state, to_state, previous_fence, attempt, actor, reason, at)
+        run_id, number, fence, tenant_id, transition, from_state, to_state, previous_fence,
+        attempt, actor, reason, at)
     VALUES (
-        %(run_id)s, %(number)s, %(fence)s, current_tenant(), %(transition)s, %(from_state)s, %(to_state)s,
+        %(run_id)s, %(number)s, %(fence)s, current_tenant(), %(transition)s, %(from_state)s,
+        %(to_state)s,
         nullif(%(fence)s - 1, -1), %(attempt)s, %(actor)s, %(reason)s, %(at)s)
 """
 _INSERT_OPEN: Final[LiteralString] = """
     INSERT INTO effect_open (
-        run_id, number, tenant_id, contract_id, presented_contract_id, effect_class, state, fence, attempt, reason,
+        run_id, number, tenant_id, contract_id, presented_contract_id, effect_class, state, fence,
+        attempt, reason,
         worker_id, nonce, due_at, deadline_at, first_dispatched_at)
     VALUES (
-        %(run_id)s, %(number)s, current_tenant(), %(contract_id)s, %(presented_contract_id)s, %(effect_class)s,
-        %(state)s, %(fence)s, %(attempt)s, %(reason)s, %(worker_id)s, %(nonce)s, %(due_at)s, %(deadline_at)s,
+        %(run_id)s, %(number)s, current_tenant(), %(contract_id)s, %(presented_contract_id)s,
+        %(effect_class)s,
+        %(state)s, %(fence)s, %(attempt)s, %(reason)s, %(worker_id)s, %(nonce)s, %(due_at)s,
+        %(deadline_at)s,
         %(first_dispatched_at)s)
 """
 _UPDATE_OPEN: Final[LiteralString] = """
@@ -72,26 +83,32 @@ _UPDATE_OPEN: Final[LiteralString] = """
            worker_id = %(worker_id)s, nonce = %(nonce)s, due_at = %(due_at)s,
            first_dispatched_at = %(first_dispatched_at)s, unknown_since = %(unknown_since)s,
            unaccounted = %(unaccounted)s, checks = %(checks)s
-     WHERE run_id = %(run_id)s AND number = %(number)s AND fence = %(fence)s - 1 AND state = %(from_state)s
+     WHERE run_id = %(run_id)s AND number = %(number)s
+       AND fence = %(fence)s - 1 AND state = %(from_state)s
 """
 _DELETE_OPEN: Final[LiteralString] = """
     DELETE FROM effect_open
-     WHERE run_id = %(run_id)s AND number = %(number)s AND fence = %(fence)s - 1 AND state = %(from_state)s
+     WHERE run_id = %(run_id)s AND number = %(number)s
+       AND fence = %(fence)s - 1 AND state = %(from_state)s
 """
 _INSERT_ATTEMPT: Final[LiteralString] = """
     INSERT INTO effect_attempt (
         run_id, number, attempt, tenant_id, fence, contract_id, effect_class, worker_id, nonce,
         credential_version, dispatched_at, lease_until)
     VALUES (
-        %(run_id)s, %(number)s, %(attempt)s, current_tenant(), %(fence)s, %(contract_id)s, %(effect_class)s,
+        %(run_id)s, %(number)s, %(attempt)s, current_tenant(), %(fence)s, %(contract_id)s,
+        %(effect_class)s,
         %(worker_id)s, %(nonce)s, %(credential_version)s, %(at)s, %(due_at)s)
 """
 _INSERT_OUTCOME: Final[LiteralString] = """
     INSERT INTO effect_outcome (
-        run_id, number, revision, tenant_id, fence, status, result, invalid_result, error_code, error_message,
+        run_id, number, revision, tenant_id, fence, status, result, invalid_result, error_code,
+        error_message,
         provider_reference, evidence_id, decided_by, reason, finished_at)
-    SELECT %(run_id)s, %(number)s, coalesce(max(revision), 0) + 1, current_tenant(), %(fence)s, %(status)s,
-           %(result)s, %(invalid_result)s, %(error_code)s, %(error_message)s, %(provider_reference)s,
+    SELECT %(run_id)s, %(number)s, coalesce(max(revision), 0) + 1, current_tenant(), %(fence)s,
+    %(status)s,
+           %(result)s, %(invalid_result)s, %(error_code)s, %(error_message)s,
+           %(provider_reference)s,
            %(evidence_id)s, %(decided_by)s, %(reason)s, %(finished_at)s
       FROM effect_outcome
      WHERE run_id = %(run_id)s AND number = %(number)s
@@ -124,7 +141,7 @@ class LedgerStore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    # --- names ----------------------------------------------------------------------------------------------
+    # --- names ----------------------------------------------------------------------------------
 
     async def run_id(self, run: str) -> UUID:
         """Return the id of the caller's run, making one at its first use."""
@@ -164,7 +181,10 @@ class LedgerStore:
         return EffectId(row[0], row[1]) if row else None
 
     async def tool_version(self, run_id: UUID, tool: str, contract_id: UUID) -> UUID:
-        """Return the version of a tool that a run uses: ``contract_id``, at the tool's first use."""
+        """Return the version of a tool that a run uses.
+
+        It is ``contract_id`` at the tool's first use.
+        """
         for _ in range(2):
             cursor = await self._connection.execute(
                 "SELECT contract_id FROM run_tool WHERE run_id = %s AND tool = %s", (run_id, tool)
@@ -182,7 +202,7 @@ class LedgerStore:
             )
         return contract_id
 
-    # --- reading --------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------
 
     async def effect(self, effect_id: EffectId) -> Effect | None:
         """Return what an effect is, or None."""
@@ -233,7 +253,10 @@ class LedgerStore:
         return [effect_of(row) for row in rows]
 
     async def hold(self, effect_id: EffectId) -> Held:
-        """Lock an effect's open row until the transaction ends; ``open`` is None for a closed effect."""
+        """Lock an effect's open row until the transaction ends.
+
+        ``open`` is None for a closed effect.
+        """
         await self._connection.execute(
             "SELECT FROM effect_open WHERE run_id = %s AND number = %s FOR UPDATE",
             key_of(effect_id),
@@ -258,7 +281,10 @@ class LedgerStore:
         return Held(open_of(row) if row["state"] is not None else None, read_at)
 
     async def due(self, limit: int) -> list[tuple[Effect, Held]]:
-        """Lock and return effects whose time has come, the longest due first, passing over locked ones."""
+        """Lock and return effects whose time has come, the longest due first.
+
+        What another transaction has locked is passed over.
+        """
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(
                 """
@@ -361,7 +387,7 @@ class LedgerStore:
         row: Any = await cursor.fetchone()
         return (row[0], bytes(row[1])) if row else None
 
-    # --- writing --------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------
 
     async def begin(
         self, effect: Effect, steps: Sequence[Step], sealed: tuple[str, bytes] | None
@@ -465,7 +491,7 @@ class LedgerStore:
         )
         return evidence_id
 
-    # --- workers --------------------------------------------------------------------------------------------
+    # --- workers --------------------------------------------------------------------------------
 
     async def heartbeat(self, worker_id: UUID, label: str) -> datetime:
         """Note that a worker process is alive; returns the database's time."""

@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from tallystick.contract import Contract, HttpEvidence
+from tallystick.contract import Contract
+from tallystick.provider import HttpEvidence
 
 from ledger.settlement import Answer
-from tallystick.canonical import MISSING, Json, MalformedJson, parse_json, resolve_pointer
+from tallystick.canonical import (
+    MISSING,
+    Json,
+    MalformedJson,
+    canonical_bytes,
+    parse_json,
+    resolve_pointer,
+)
 
 _OK_MIN: Final = 200
 _OK_MAX: Final = 299
@@ -72,16 +80,23 @@ def _by_state(
     state = resolve_pointer(told, form.state)
     if state is MISSING:
         return Judgement(Answer.UNAVAILABLE, f"the answer has no {form.state}")
-    if state in form.in_progress:
+    if _is_one_of(state, form.in_progress):
         return Judgement(Answer.IN_PROGRESS, "the provider is still at it", reference)
-    if state in form.rejected:
+    if _is_one_of(state, form.rejected):
         return Judgement(Answer.REJECTED, "the provider refused it", reference)
-    if state not in form.applied:
+    if not _is_one_of(state, form.applied):
         return Judgement(
             Answer.UNAVAILABLE, f"the contract does not say what {form.state} means", reference
         )
     for there, here in form.match.items():
-        if resolve_pointer(told, there) != resolve_pointer(dict(question.arguments), here):
+        sent = resolve_pointer(dict(question.arguments), here)
+        has = resolve_pointer(told, there)
+        if sent is MISSING or has is MISSING or not _is_one_of(has, (sent,)):
             detail = f"the provider has another {there} than was sent as {here}"
             return Judgement(Answer.CONTRADICTS, detail, reference)
     return Judgement(Answer.APPLIED, "the provider has it", reference)
+
+
+def _is_one_of(value: Json, wanted: tuple[Json, ...]) -> bool:
+    # By canonical form, as JSON has it: in Python, True equals 1.
+    return canonical_bytes(value) in {canonical_bytes(one) for one in wanted}

@@ -15,12 +15,15 @@ SecretOf = Callable[[str], str | None]
 
 
 class HttpSource:
-    """Looks effects up at their providers: only at hosts that the operator allows, and without redirects."""
+    """Looks effects up at their providers.
+
+    It asks only hosts that the operator allows, and follows no redirect.
+    """
 
     def __init__(
         self, client: httpx.AsyncClient, allowed: frozenset[str], secret_of: SecretOf
     ) -> None:
-        """Take a client, the ``host:port`` pairs that may be asked, and what tells a secret by its name."""
+        """Take a client, the ``host:port`` pairs that may be asked, and the secrets by name."""
         self._client = client
         self._allowed = allowed
         self._secret_of = secret_of

@@ -1,4 +1,6 @@
-"""One sweep: claim what is due (one transaction), ask the providers (none), settle (one transaction each).
+"""One sweep: claim what is due, ask the providers, settle.
+
+Claiming is one transaction, settling one for each effect; none is open while a provider is asked.
 
 Any number of reconcilers may sweep at once. Rows are claimed under a lease, and every step is
 written by compare-and-set, so that a reconciler that comes late changes nothing.

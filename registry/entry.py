@@ -29,7 +29,10 @@ class Entry:
 
     @property
     def state(self) -> Lifecycle:
-        """The lifecycle that holds: a version with a closing mark migrates, whatever its row says."""
+        """The lifecycle that holds.
+
+        A version with a closing mark migrates, whatever its row says.
+        """
         open_to_plans = self.lifecycle in (Lifecycle.ACTIVE, Lifecycle.DEPRECATED)
         return (
             Lifecycle.MIGRATING if self.closed_at is not None and open_to_plans else self.lifecycle

@@ -268,7 +268,10 @@ async def grants(scope: ScopeDep, principal: str | None = None) -> dict[str, Any
 
 @router.post("/pins", status_code=201)
 async def pin(body: PinBody, scope: ScopeDep) -> dict[str, Any]:
-    """Hold a version for an outside queue: until the pin runs out, the version cannot be retired."""
+    """Hold a version for an outside queue.
+
+    Until the pin runs out, the version cannot be retired.
+    """
     pin_id, expires_at = await scope.transact(
         lambda connection: service.pin(
             RegistryStore(connection),

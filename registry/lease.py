@@ -46,7 +46,9 @@ def sign(lease: Lease, keys: KeyRing, tenant_id: UUID) -> str:
 
 
 def read(token: str, keys: KeyRing, tenant_id: UUID) -> Lease:
-    """Read a token that :func:`sign` made; whether it has run out is for the database's clock to say.
+    """Read a token that :func:`sign` made.
+
+    Whether it has run out is for the database's clock to say.
 
     Raises:
         InvalidRequest: The token is not a lease of this tenant.

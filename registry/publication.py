@@ -40,11 +40,11 @@ def is_published(contract: Contract, published: Iterable[Entry]) -> bool:
 
 
 def check_version(contract: Contract, published: Iterable[Entry], review: Review | None) -> None:
-    """Hold a new version to the version rule, against every version of its major that is not retired.
+    """Hold a new version to the version rule.
 
-    A changed effect class always needs a new major version. A changed schema or a wider capability
-    needs one too, or a review: without a proof of compatibility, "probably compatible" is not a
-    yes.
+    It is held against every version of its major that is not retired. A changed effect class
+    always needs a new major version. A changed schema or a wider capability needs one too, or a
+    review: without a proof of compatibility, "probably compatible" is not a yes.
 
     Raises:
         ReviewRequired: The version rule is not met. ``facts`` names the version and what differs.
@@ -64,8 +64,9 @@ def check_version(contract: Contract, published: Iterable[Entry], review: Review
         changed = _reviewable_changes(other, contract)
         if changed and review is None:
             raise ReviewRequired(
-                f"{' and '.join(changed)} differ from {other.version}, and nothing proves that callers of"
-                " the same major version go on unharmed. Publish a new major version, or name a reviewer"
+                f"{' and '.join(changed)} differ from {other.version}, and nothing proves that"
+                " callers of the same major version go on unharmed. Publish a new major version,"
+                " or name a reviewer"
                 " and the reason why the meaning is kept.",
                 facts={"against": str(other.version), "changed": list(changed)},
             )

@@ -21,7 +21,10 @@ from tallystick.errors import InvalidContract, InvalidRequest, NotFound, ToolCon
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A tuple that resolved: the contract, what the call is held to, and until when it may be relied on."""
+    """A tuple that resolved.
+
+    The contract, what the call is held to, and until when it may be relied on.
+    """
 
     entry: Entry
     capabilities: frozenset[str]
@@ -32,7 +35,9 @@ class Resolution:
 async def publish(
     store: RegistryStore, caller: Caller, document: Mapping[str, Json], review: Review | None
 ) -> tuple[Entry, bool]:
-    """Publish a contract; the same document again changes nothing. Returns the entry and whether it is new.
+    """Publish a contract; the same document again changes nothing.
+
+    Returns the entry and whether it is new.
 
     Raises:
         InvalidContract, TooLarge: The document is not a contract.
@@ -99,7 +104,7 @@ async def admit(
     *,
     lease: Lease | None = None,
 ) -> Entry:
-    """Check a tuple for a new plan and hold everything that the check rests on until the transaction ends.
+    """Check a tuple for a new plan, and hold what the check rests on until the transaction ends.
 
     Raises one refusal of :func:`tallystick.resolution.check`.
     """
@@ -169,7 +174,7 @@ async def rotate_credential(
 async def attest(
     store: RegistryStore, caller: Caller, name: str, version: str, reason: str
 ) -> Entry:
-    """Bind a contract to its credential's current version, after a person has reviewed the rotation.
+    """Bind a contract to its credential's current version, after a review of the rotation.
 
     Raises:
         ToolContractNotFound: There is no such version.

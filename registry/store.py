@@ -42,7 +42,8 @@ _ENTRY: Final[LiteralString] = """
 _LOCK_STATE: Final[LiteralString] = """
     SELECT FROM contract_state AS state
       JOIN contract USING (contract_id)
-     WHERE contract.tenant_id = current_tenant() AND contract.name = %(name)s AND contract.version = %(version)s
+     WHERE contract.tenant_id = current_tenant()
+       AND contract.name = %(name)s AND contract.version = %(version)s
        FOR SHARE OF state
 """
 _LOCK_CREDENTIAL: Final[LiteralString] = """
@@ -50,12 +51,14 @@ _LOCK_CREDENTIAL: Final[LiteralString] = """
       JOIN credential_binding AS binding
         ON binding.tenant_id = credential.tenant_id AND binding.credential = credential.name
       JOIN contract USING (contract_id)
-     WHERE contract.tenant_id = current_tenant() AND contract.name = %(name)s AND contract.version = %(version)s
+     WHERE contract.tenant_id = current_tenant()
+       AND contract.name = %(name)s AND contract.version = %(version)s
        FOR SHARE OF credential, binding
 """
 _LOCK_GRANTS: Final[LiteralString] = """
     SELECT FROM capability_grant
-     WHERE tenant_id = current_tenant() AND principal = %(principal)s AND capability = ANY (%(capabilities)s)
+     WHERE tenant_id = current_tenant()
+       AND principal = %(principal)s AND capability = ANY (%(capabilities)s)
      ORDER BY capability
        FOR SHARE
 """
@@ -73,7 +76,7 @@ class RegistryStore:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    # --- contracts ------------------------------------------------------------------------------------------
+    # --- contracts ------------------------------------------------------------------------------
 
     async def lock(
         self, name: str, version: str, principal: str, capabilities: Sequence[str]
@@ -122,7 +125,7 @@ class RegistryStore:
         return [Entry(**row) for row in rows]
 
     async def publish(self, contract: Contract, *, by: str, review: Review | None) -> UUID:
-        """Insert a publication, its content if it is new, its state, and its first credential binding."""
+        """Insert a publication, its state, and its content if that is new."""
         contract_id = new_uuid7()
         document = canonical_bytes(dict(contract.document)).decode()
         await self._connection.execute(
@@ -155,18 +158,25 @@ class RegistryStore:
         )
         return contract_id
 
-    # --- credentials ----------------------------------------------------------------------------------------
+    # --- credentials ----------------------------------------------------------------------------
 
     async def create_credential(self, name: str) -> bool:
         """Make a credential slot at version 1; False when the name is taken."""
         made = await self._connection.execute(
-            "INSERT INTO credential (tenant_id, name) VALUES (current_tenant(), %s) ON CONFLICT DO NOTHING",
+            """
+            INSERT INTO credential (tenant_id, name)
+            VALUES (current_tenant(), %s)
+                ON CONFLICT DO NOTHING
+            """,
             (name,),
         )
         return made.rowcount == 1
 
     async def rotate_credential(self, name: str) -> Credential | None:
-        """Raise a credential's version; work that was planned under the old one is refused from now on."""
+        """Raise a credential's version.
+
+        Work that was planned under the old one is refused from now on.
+        """
         return await self._one_credential(
             """
             UPDATE credential
@@ -220,7 +230,7 @@ class RegistryStore:
             (contract_id, credential.name, credential.version, by),
         )
 
-    # --- grants ---------------------------------------------------------------------------------------------
+    # --- grants ---------------------------------------------------------------------------------
 
     async def grant(self, principal: str, capability: str, *, by: str) -> bool:
         """Grant a capability; False when it was granted already."""
@@ -278,7 +288,7 @@ class RegistryStore:
         )
         return frozenset(str(row[0]) for row in await found.fetchall())
 
-    # --- pins -----------------------------------------------------------------------------------------------
+    # --- pins -----------------------------------------------------------------------------------
 
     async def pin(
         self, contract_id: UUID, *, holder: str, ttl_seconds: float
@@ -294,7 +304,7 @@ class RegistryStore:
             (pin_id, contract_id, holder, ttl_seconds),
         )
         row = await made.fetchone()
-        assert row is not None and isinstance(row[0], datetime)
+        assert row is not None
         return pin_id, row[0]
 
     async def unpin(self, pin_id: UUID) -> bool:
@@ -318,7 +328,7 @@ class RegistryStore:
             )
             return await cursor.fetchall()
 
-    # --- events ---------------------------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------
 
     async def record(self, kind: str, subject: str, *, actor: str, facts: dict[str, Json]) -> None:
         """Append what was changed, by whom, in the transaction that changes it."""

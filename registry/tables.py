@@ -1,38 +1,45 @@
-"""The registry's tables as the code knows them; the migrations make them, and a test compares the two."""
+"""The registry's tables: contracts, what is said about them, credentials, grants, pins."""
 
-from datetime import datetime
+from typing import Annotated, Any
 from uuid import UUID
 
-from sqlalchemy import (
-    ForeignKeyConstraint,
+import sqlalchemy
+from sqlalchemy import ForeignKeyConstraint, Index, PrimaryKeyConstraint, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB
+
+from kernel.tables import (
+    ClockTime,
+    Moment,
+    MomentOrNull,
+    Row,
     Text,
-    UniqueConstraint,
-    text,
+    TextOrNull,
+    TransactionTime,
+    column,
 )
-from sqlalchemy.dialects.postgresql import TIMESTAMP
-from sqlmodel import Field
-
-from kernel.tables import Row
-
-_MOMENT = TIMESTAMP(timezone=True)
 
 
 class ContractContentRow(Row, table=True):
     """A contract's document by its digest. Never changed."""
 
-    __table_args__ = (ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),)
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "contract_digest"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
 
-    tenant_id: UUID = Field(primary_key=True)
-    contract_digest: str = Field(primary_key=True, sa_type=Text)
-    schema_hash: str = Field(sa_type=Text)
-    prompt_hash: str = Field(sa_type=Text)
-    document: str = Field(sa_type=Text)
+    tenant_id: UUID
+    contract_digest: Text
+    schema_hash: Text
+    prompt_hash: Text
+    document: Text
 
 
 class ContractRow(Row, table=True):
     """A publication: who put which content under which name and version. Never changed."""
 
     __table_args__ = (
+        PrimaryKeyConstraint("contract_id"),
+        UniqueConstraint("tenant_id", "contract_id"),
         UniqueConstraint("tenant_id", "name", "version"),
         ForeignKeyConstraint(
             ["tenant_id", "contract_digest"],
@@ -41,13 +48,125 @@ class ContractRow(Row, table=True):
     )
 
     tenant_id: UUID
-    contract_id: UUID = Field(primary_key=True)
-    name: str = Field(sa_type=Text)
-    version: str = Field(sa_type=Text)
-    contract_digest: str = Field(sa_type=Text)
-    reviewer: str | None = Field(sa_type=Text)
-    review_reason: str | None = Field(sa_type=Text)
-    published_at: datetime = Field(
-        sa_type=_MOMENT, sa_column_kwargs={"server_default": text("now()")}
-    )  # type: ignore[call-overload]
-    published_by: str = Field(sa_type=Text)
+    contract_id: UUID
+    name: Text
+    version: Text
+    contract_digest: Text
+    reviewer: TextOrNull
+    review_reason: TextOrNull
+    published_at: TransactionTime
+    published_by: Text
+
+
+def _of_own_contract() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "contract_id"], ["contract.tenant_id", "contract.contract_id"]
+    )
+
+
+class ContractStateRow(Row, table=True):
+    """Where a version is in its life. Dispatches hold this row FOR SHARE."""
+
+    __table_args__ = (PrimaryKeyConstraint("contract_id"), _of_own_contract())
+
+    contract_id: UUID
+    tenant_id: UUID
+    lifecycle: Annotated[str, column(sqlalchemy.Text, default="'ACTIVE'")]
+    suspended: Annotated[bool, column(sqlalchemy.Boolean, default="false")]
+    changed_at: TransactionTime
+
+
+class ContractClosingRow(Row, table=True):
+    """The mark that closes a version to new work."""
+
+    __table_args__ = (PrimaryKeyConstraint("contract_id"), _of_own_contract())
+
+    contract_id: UUID
+    tenant_id: UUID
+    closed_at: ClockTime
+    closed_by: Text
+    reason: Text
+
+
+class CredentialRow(Row, table=True):
+    """A credential slot and the version that is current in it; never the secret."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "name"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
+
+    tenant_id: UUID
+    name: Text
+    version: Annotated[int, column(sqlalchemy.Integer, default="1")]
+    rotated_at: TransactionTime
+
+
+class CredentialBindingRow(Row, table=True):
+    """The credential version that a contract was attested for."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("contract_id"),
+        _of_own_contract(),
+        ForeignKeyConstraint(
+            ["tenant_id", "credential"],
+            ["credential.tenant_id", "credential.name"],
+            name="credential_binding_credential_fkey",
+        ),
+    )
+
+    contract_id: UUID
+    tenant_id: UUID
+    credential: Text
+    version: int
+    attested_at: TransactionTime
+    attested_by: Text
+
+
+class CapabilityGrantRow(Row, table=True):
+    """A capability that a principal holds, or held until it was revoked."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "principal", "capability"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
+
+    tenant_id: UUID
+    principal: Text
+    capability: Text
+    granted_at: TransactionTime
+    granted_by: Text
+    revoked_at: MomentOrNull
+
+
+class PinRow(Row, table=True):
+    """A lease that an outside queue holds on a version."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("pin_id"),
+        ForeignKeyConstraint(["contract_id"], ["contract.contract_id"]),
+        Index(None, "contract_id", "expires_at"),
+    )
+
+    pin_id: UUID
+    tenant_id: UUID
+    contract_id: UUID
+    holder: Text
+    expires_at: Moment
+
+
+class RegistryEventRow(Row, table=True):
+    """What was changed in the registry, and by whom. Append-only."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "event_id"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
+
+    tenant_id: UUID
+    event_id: UUID
+    kind: Text
+    subject: Text
+    actor: Text
+    at: ClockTime
+    facts: Annotated[dict[str, Any], column(JSONB, default="'{}'")]

@@ -40,7 +40,10 @@ class RolloutStore:
         return gone.rowcount == 1
 
     async def lock(self, contract_id: UUID) -> None:
-        """Wait for every dispatch that shares the state row, and keep further ones out until the end."""
+        """Wait for every dispatch that shares the state row.
+
+        Further ones are kept out until the transaction ends.
+        """
         await self._connection.execute(
             "SELECT FROM contract_state WHERE contract_id = %s FOR UPDATE", (contract_id,)
         )

@@ -26,13 +26,17 @@ from tallystick.errors import TallystickError
 _DESCRIPTION = """
 A versioned registry of tool contracts with a dispatch ledger.
 
-Send the token in `Authorization: Bearer <token>`; on a single machine it stands in the file `admin-token` of the
-home folder. Every refusal is a problem document (RFC 9457) with a stable `code`.
+Send the token in `Authorization: Bearer <token>`; on a single machine it stands in the file
+`admin-token` of the home folder. Every refusal is a problem document (RFC 9457) with a stable
+`code`.
 """
 
 
 def build(settings: Settings, *, reconcile: bool = False) -> FastAPI:
-    """Return the application; its lifespan opens the service, and with ``reconcile`` the reconciler in it."""
+    """Return the application.
+
+    Its lifespan opens the service, and with ``reconcile`` runs the reconciler in it.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

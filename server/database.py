@@ -29,7 +29,10 @@ _CONFIGURE: Final[LiteralString] = """
 
 
 class Database:
-    """A pool of connections that work under the service's role, so that row-level security holds."""
+    """A pool of connections that work under the service's role.
+
+    Row-level security holds for that role.
+    """
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._pool = pool

@@ -86,7 +86,10 @@ class Metrics:
 
 
 class Gatehouse:
-    """ASGI middleware: refuses what is too large or has no token, before any route is looked for."""
+    """ASGI middleware that refuses what is too large or has no token.
+
+    It does so before any route is looked for.
+    """
 
     def __init__(self, app: ASGIApp, *, request_bytes_max: int) -> None:
         """Wrap an application whose ``state`` holds the service's parts once it runs."""

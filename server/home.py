@@ -1,6 +1,10 @@
-"""The home folder: where the key file, the admin token and the embedded database live, for the owner alone."""
+"""The home folder, for its owner alone.
+
+The key file, the admin token and the embedded database live there.
+"""
 
 import base64
+import contextlib
 import json
 import os
 import secrets
@@ -39,10 +43,8 @@ def write_once(path: Path, content: str) -> str:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
     finally:
         draft.unlink()
     return path.read_text(encoding="utf-8")

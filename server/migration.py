@@ -31,7 +31,10 @@ def revision(database_url: str) -> str | None:
 
 
 def upgrade(database_url: str, to: str = "head") -> None:
-    """Run the migrations that are missing, as the owner of the database; at most one process at a time."""
+    """Run the migrations that are missing, as the owner of the database.
+
+    One process at a time does so; another one waits, and finds nothing left to do.
+    """
     _run(database_url, to, command.upgrade)
 
 

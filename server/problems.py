@@ -54,7 +54,10 @@ STATUS: Final = {
 
 
 class Problem(BaseModel):
-    """A refusal: a stable code, a sentence, whether trying again can help, and facts for programs."""
+    """A refusal.
+
+    A stable code, a sentence, whether trying again can help, and facts for programs.
+    """
 
     type: str
     title: str

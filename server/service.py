@@ -37,7 +37,7 @@ class Service:
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Service]:
-    """Open the database (the embedded one without a DATABASE_URL), prepare it, and close it at the end.
+    """Open and prepare the database: without a DATABASE_URL, the embedded one.
 
     Raises:
         RegistryUnavailable: The database cannot be started or reached, or the key file is not its

@@ -35,18 +35,20 @@ async def dispatch(
     entry = await ledger.registry.entry_by_id(effect.contract_id)
     if presented is not None and not _is_recorded(presented, effect, entry.contract):
         raise ToolSchemaDrift(
-            f"Effect {effect_id} is recorded for {effect.tool}@{effect.version}, with another tuple.",
+            f"Effect {effect_id} is recorded with another tuple of {effect.tool}@{effect.version}.",
             facts={"recorded_schema_hash": entry.contract.schema_hash},
         )
     if held.open is None:
         view = await view_of(ledger, effect)
-        return replace(view, dispatch=await dispatch_answer(ledger, view, False, held.read_at))
+        return replace(
+            view, dispatch=await dispatch_answer(ledger, view, owned=False, now=held.read_at)
+        )
     refusal = await _standing_refusal(ledger, effect, entry)
     decision = admission.decide(held.open, entry.contract, refusal, worker, held.read_at)
     if decision.step is not None:
         await ledger.store.advance(effect, decision.step)
     view = replace(await view_of(ledger, effect), refusal=decision.refusal)
-    answer = await dispatch_answer(ledger, view, decision.owned, held.read_at)
+    answer = await dispatch_answer(ledger, view, owned=decision.owned, now=held.read_at)
     return replace(view, dispatch=answer)
 
 
@@ -70,18 +72,15 @@ async def _standing_refusal(ledger: Ledger, effect: Effect, entry: Entry) -> Ref
     return None
 
 
-async def dispatch_answer(
-    ledger: Ledger,
-    view: View,
-    owned: bool,
-    now: datetime,
-) -> Dispatch:
+async def dispatch_answer(ledger: Ledger, view: View, *, owned: bool, now: datetime) -> Dispatch:
+    """Return what a worker is told of a view, at the database's time ``now``."""
     effect_id, tenant_id = view.effect.id, ledger.caller.tenant_id
     after = view.open
     lease_seconds = 0.0
     arguments: Mapping[str, Json] | None = None
     if owned:
-        assert after is not None and after.due_at is not None
+        assert after is not None
+        assert after.due_at is not None
         lease_seconds = max((after.due_at - now).total_seconds(), 0.0)
         arguments = await sent_arguments(ledger, view.effect)
     return Dispatch(

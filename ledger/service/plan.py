@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tallystick.contract import Contract, ToolReference
-from tallystick.schema import Validator, has_sensitive, redact
 
 from ledger import admission
 from ledger.admission import Worker
@@ -31,6 +30,7 @@ from tallystick.errors import (
     MixedVersions,
     ToolContractNotFound,
 )
+from tallystick.schema import Validator, has_sensitive, redact
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,10 @@ async def _presented(ledger: Ledger, reference: ToolReference) -> Entry:
 
 
 async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, name: str) -> View:
-    """Answer with the recorded effect: on its recorded contract, whatever version is presented now."""
+    """Answer with the recorded effect.
+
+    It stays on its recorded contract, whatever version is presented now.
+    """
     entry = await ledger.registry.entry_by_id(found.contract_id)
     again = operation_fingerprint(
         entry.contract,
@@ -144,7 +147,9 @@ async def _plan_new(
     if request.worker is None:
         return view
     owned = after.state is State.DISPATCHED
-    return replace(view, dispatch=await dispatch_answer(ledger, view, owned, entry.read_at))
+    return replace(
+        view, dispatch=await dispatch_answer(ledger, view, owned=owned, now=entry.read_at)
+    )
 
 
 async def _admitted(ledger: Ledger, request: PlanRequest, presented: Entry) -> tuple[Step, Entry]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from tallystick.contract import Contract
-from tallystick.schema import Validator, redact
 
 from ledger import completion
 from ledger.completion import Report, Verdict
@@ -13,6 +12,7 @@ from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from tallystick.canonical import Json
 from tallystick.errors import FenceStale, NotFound
+from tallystick.schema import Validator, redact
 
 
 async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:

@@ -27,7 +27,10 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The answer to a worker: only ``owned`` allows a send, with the provider's key, within the lease."""
+    """The answer to a worker.
+
+    Only ``owned`` allows a send, with the provider's key, within the lease.
+    """
 
     owned: bool
     fence: int

@@ -84,8 +84,8 @@ CREATE TABLE effect (
     operation_fingerprint  bytea       NOT NULL,
     planned_at             timestamptz NOT NULL,
     CONSTRAINT effect_pkey PRIMARY KEY (run_id, number),
-    CONSTRAINT effect_run_id_number_contract_id_effect_class_key
-        UNIQUE (run_id, number, contract_id, effect_class),
+    CONSTRAINT effect_run_id_number_tenant_id_contract_id_effect_class_key
+        UNIQUE (run_id, number, tenant_id, contract_id, effect_class),
     CONSTRAINT effect_number_is_positive_check CHECK (number > 0),
     CONSTRAINT effect_class_is_known_check
         CHECK (effect_class IN ('PURE', 'IDEMPOTENT', 'REPLAYABLE', 'UNKNOWN', 'NON_RETRYABLE')),
@@ -118,8 +118,9 @@ CREATE TABLE effect_open (
     checks                 integer     NOT NULL DEFAULT 0,
     reason                 text        NOT NULL,
     CONSTRAINT effect_open_pkey PRIMARY KEY (run_id, number),
-    CONSTRAINT effect_open_effect_fkey FOREIGN KEY (run_id, number, contract_id, effect_class)
-        REFERENCES effect (run_id, number, contract_id, effect_class),
+    CONSTRAINT effect_open_effect_fkey
+        FOREIGN KEY (run_id, number, tenant_id, contract_id, effect_class)
+        REFERENCES effect (run_id, number, tenant_id, contract_id, effect_class),
     CONSTRAINT effect_open_state_is_open_check
         CHECK (state IN ('PLANNED', 'DISPATCHED', 'UNKNOWN', 'RECONCILING', 'RETRYABLE', 'QUARANTINED')),
     CONSTRAINT effect_open_counts_are_not_negative_check
@@ -152,8 +153,8 @@ CREATE TABLE effect_payload (
 )
 """
 
-# Two rules stand here as keys: every attempt carries the recorded contract, and an effect of a class that
-# may run at most once has no second attempt.
+# Two rules stand here as keys: every attempt carries the recorded tenant, contract and class, and an effect
+# of a class that may run at most once has no second attempt.
 _EFFECT_ATTEMPT = """
 CREATE TABLE effect_attempt (
     run_id              uuid        NOT NULL,
@@ -169,8 +170,9 @@ CREATE TABLE effect_attempt (
     dispatched_at       timestamptz NOT NULL,
     lease_until         timestamptz NOT NULL,
     CONSTRAINT effect_attempt_pkey PRIMARY KEY (run_id, number, attempt),
-    CONSTRAINT effect_attempt_effect_fkey FOREIGN KEY (run_id, number, contract_id, effect_class)
-        REFERENCES effect (run_id, number, contract_id, effect_class),
+    CONSTRAINT effect_attempt_effect_fkey
+        FOREIGN KEY (run_id, number, tenant_id, contract_id, effect_class)
+        REFERENCES effect (run_id, number, tenant_id, contract_id, effect_class),
     CONSTRAINT effect_attempt_is_positive_check CHECK (attempt >= 1),
     CONSTRAINT effect_attempt_at_most_once_check
         CHECK (attempt = 1 OR effect_class NOT IN ('UNKNOWN', 'NON_RETRYABLE'))
@@ -193,30 +195,6 @@ CREATE TABLE effect_evidence (
     CONSTRAINT effect_evidence_pkey PRIMARY KEY (run_id, number, evidence_id),
     CONSTRAINT effect_evidence_answer_is_known_check
         CHECK (answer IN ('applied', 'absent', 'in_progress', 'rejected', 'unavailable', 'contradicts'))
-) PARTITION BY RANGE (run_id)
-"""
-
-_EFFECT_OUTCOME = """
-CREATE TABLE effect_outcome (
-    run_id              uuid        NOT NULL,
-    number              bigint      NOT NULL,
-    revision            integer     NOT NULL,
-    tenant_id           uuid        NOT NULL,
-    fence               bigint      NOT NULL,
-    status              text        NOT NULL,
-    result              text,
-    invalid_result      jsonb,
-    error_code          text,
-    error_message       text,
-    provider_reference  text,
-    evidence_id         uuid,
-    decided_by          text        NOT NULL,
-    reason              text        NOT NULL,
-    finished_at         timestamptz NOT NULL,
-    CONSTRAINT effect_outcome_pkey PRIMARY KEY (run_id, number, revision),
-    CONSTRAINT effect_outcome_revision_is_positive_check CHECK (revision >= 1),
-    CONSTRAINT effect_outcome_status_is_closed_check
-        CHECK (status IN ('SUCCEEDED', 'FAILED', 'REFUSED', 'CANCELLED', 'ABANDONED'))
 ) PARTITION BY RANGE (run_id)
 """
 
@@ -248,6 +226,33 @@ CREATE TABLE event (
 ) PARTITION BY RANGE (run_id)
 """
 
+# An outcome says what the event of its fence says.
+_EFFECT_OUTCOME = """
+CREATE TABLE effect_outcome (
+    run_id              uuid        NOT NULL,
+    number              bigint      NOT NULL,
+    revision            integer     NOT NULL,
+    tenant_id           uuid        NOT NULL,
+    fence               bigint      NOT NULL,
+    status              text        NOT NULL,
+    result              text,
+    invalid_result      jsonb,
+    error_code          text,
+    error_message       text,
+    provider_reference  text,
+    evidence_id         uuid,
+    decided_by          text        NOT NULL,
+    reason              text        NOT NULL,
+    finished_at         timestamptz NOT NULL,
+    CONSTRAINT effect_outcome_pkey PRIMARY KEY (run_id, number, revision),
+    CONSTRAINT effect_outcome_event_fkey FOREIGN KEY (run_id, number, fence, status)
+        REFERENCES event (run_id, number, fence, to_state),
+    CONSTRAINT effect_outcome_revision_is_positive_check CHECK (revision >= 1),
+    CONSTRAINT effect_outcome_status_is_closed_check
+        CHECK (status IN ('SUCCEEDED', 'FAILED', 'REFUSED', 'CANCELLED', 'ABANDONED'))
+) PARTITION BY RANGE (run_id)
+"""
+
 _RUN_TOOL = """
 CREATE TABLE run_tool (
     run_id       uuid NOT NULL,
@@ -269,31 +274,43 @@ CREATE TABLE worker_session (
 )
 """
 
-# Checked at commit: the last event, the open row and the current outcome of an effect say the same, and
-# exactly one of the two is there. A belt over the braces: the service needs no trigger to be right.
+# Checked at commit: an effect, its last event, and its open row or current outcome are there, of one tenant,
+# and say the same; and what is dispatched has its attempt. A belt over the braces: the service needs no
+# trigger to be right.
 _WHOLE = """
 CREATE FUNCTION effect_is_whole() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
 AS $$
 DECLARE
     it         record;
+    owner      uuid;
     last       record;
     opened     record;
     closed     record;
 BEGIN
     IF TG_OP = 'DELETE' THEN it := OLD; ELSE it := NEW; END IF;
+    SELECT tenant_id INTO owner FROM effect WHERE run_id = it.run_id AND number = it.number;
     SELECT fence, to_state INTO last FROM event
      WHERE run_id = it.run_id AND number = it.number ORDER BY fence DESC LIMIT 1;
-    SELECT fence, state INTO opened FROM effect_open WHERE run_id = it.run_id AND number = it.number;
+    SELECT fence, state, attempt INTO opened FROM effect_open WHERE run_id = it.run_id AND number = it.number;
     SELECT fence, status INTO closed FROM effect_outcome
      WHERE run_id = it.run_id AND number = it.number ORDER BY revision DESC LIMIT 1;
-    IF last IS NULL THEN
+    IF owner IS DISTINCT FROM it.tenant_id THEN
+        RAISE EXCEPTION 'effect %.% is not recorded for this tenant', it.run_id, it.number
+            USING ERRCODE = 'check_violation', CONSTRAINT = 'effect_is_whole';
+    ELSIF last IS NULL THEN
         RAISE EXCEPTION 'effect %.% has rows but no event', it.run_id, it.number
             USING ERRCODE = 'check_violation', CONSTRAINT = 'effect_is_whole';
     ELSIF opened IS NOT NULL THEN
         IF opened.fence <> last.fence OR opened.state <> last.to_state THEN
             RAISE EXCEPTION 'effect %.% is open as % but its last event says %',
                 it.run_id, it.number, opened.state, last.to_state
+                USING ERRCODE = 'check_violation', CONSTRAINT = 'effect_is_whole';
+        ELSIF opened.state = 'DISPATCHED' AND NOT EXISTS (
+            SELECT FROM effect_attempt
+             WHERE run_id = it.run_id AND number = it.number
+               AND attempt = opened.attempt AND fence = opened.fence) THEN
+            RAISE EXCEPTION 'effect %.% is dispatched without an attempt', it.run_id, it.number
                 USING ERRCODE = 'check_violation', CONSTRAINT = 'effect_is_whole';
         END IF;
     ELSIF closed IS NULL OR closed.fence <> last.fence OR closed.status <> last.to_state THEN
@@ -330,14 +347,14 @@ BEGIN
     FOR ahead IN -1 .. least(months_ahead, 120) LOOP
         month := date_trunc('month', now()) + make_interval(months => ahead);
         FOREACH parent IN ARRAY ARRAY[
-            'effect', 'effect_attempt', 'effect_evidence', 'effect_outcome', 'event', 'run_tool'
+            'effect', 'effect_attempt', 'effect_evidence', 'event', 'effect_outcome', 'run_tool'
         ] LOOP
             child := parent || to_char(month, '_YYYY_MM');
             IF to_regclass(child) IS NULL THEN
                 EXECUTE format(
                     'CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
                     child, parent, uuid_at(month), uuid_at(month + interval '1 month'));
-                IF parent IN ('event', 'effect_outcome') THEN
+                IF parent IN ('effect', 'event', 'effect_outcome') THEN
                     EXECUTE format(
                         'CREATE CONSTRAINT TRIGGER %I AFTER INSERT ON %I'
                         ' DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION effect_is_whole()',
@@ -403,8 +420,8 @@ _TABLES = (
     "effect_payload",
     "effect_attempt",
     "effect_evidence",
-    "effect_outcome",
     "event",
+    "effect_outcome",
     "run_tool",
     "worker_session",
 )
@@ -433,8 +450,8 @@ def upgrade() -> None:
         _EFFECT_PAYLOAD,
         _EFFECT_ATTEMPT,
         _EFFECT_EVIDENCE,
-        _EFFECT_OUTCOME,
         _EVENT,
+        _EFFECT_OUTCOME,
         _RUN_TOOL,
         _WORKER_SESSION,
         _WHOLE,

@@ -37,6 +37,7 @@ CREATE TABLE contract (
     published_at     timestamptz NOT NULL DEFAULT now(),
     published_by     text        NOT NULL,
     CONSTRAINT contract_pkey PRIMARY KEY (contract_id),
+    CONSTRAINT contract_tenant_id_contract_id_key UNIQUE (tenant_id, contract_id),
     CONSTRAINT contract_tenant_id_name_version_key UNIQUE (tenant_id, name, version),
     CONSTRAINT contract_tenant_id_contract_digest_fkey FOREIGN KEY (tenant_id, contract_digest)
         REFERENCES contract_content (tenant_id, contract_digest),
@@ -54,7 +55,8 @@ CREATE TABLE contract_state (
     suspended    boolean     NOT NULL DEFAULT false,
     changed_at   timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT contract_state_pkey PRIMARY KEY (contract_id),
-    CONSTRAINT contract_state_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES contract (contract_id),
+    CONSTRAINT contract_state_tenant_id_contract_id_fkey FOREIGN KEY (tenant_id, contract_id)
+        REFERENCES contract (tenant_id, contract_id),
     CONSTRAINT contract_state_lifecycle_is_known_check
         CHECK (lifecycle IN ('ACTIVE', 'DEPRECATED', 'MIGRATING', 'RETIRING', 'RETIRED'))
 )
@@ -70,7 +72,8 @@ CREATE TABLE contract_closing (
     closed_by    text        NOT NULL,
     reason       text        NOT NULL,
     CONSTRAINT contract_closing_pkey PRIMARY KEY (contract_id),
-    CONSTRAINT contract_closing_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES contract (contract_id)
+    CONSTRAINT contract_closing_tenant_id_contract_id_fkey FOREIGN KEY (tenant_id, contract_id)
+        REFERENCES contract (tenant_id, contract_id)
 )
 """
 
@@ -95,7 +98,8 @@ CREATE TABLE credential_binding (
     attested_at  timestamptz NOT NULL DEFAULT now(),
     attested_by  text        NOT NULL,
     CONSTRAINT credential_binding_pkey PRIMARY KEY (contract_id),
-    CONSTRAINT credential_binding_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES contract (contract_id),
+    CONSTRAINT credential_binding_tenant_id_contract_id_fkey FOREIGN KEY (tenant_id, contract_id)
+        REFERENCES contract (tenant_id, contract_id),
     CONSTRAINT credential_binding_credential_fkey FOREIGN KEY (tenant_id, credential)
         REFERENCES credential (tenant_id, name)
 )

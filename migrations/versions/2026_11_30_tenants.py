@@ -9,21 +9,26 @@ revision = "0001"
 down_revision = None
 
 # Roles belong to the whole cluster: several databases of one cluster share this one, and two of them may
-# be prepared at the same moment.
+# be prepared at the same moment. Where the role stands already, an owner need not be able to make any.
 _ROLE = """
 DO $$
 BEGIN
-    CREATE ROLE tallystick_service NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+    IF to_regrole('tallystick_service') IS NULL THEN
+        CREATE ROLE tallystick_service NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+    END IF;
 EXCEPTION
     WHEN duplicate_object OR unique_violation THEN NULL;
 END
 $$
 """
 
+# From PostgreSQL 16 on, who makes a role is its member and still may not change to it.
 _MEMBERSHIP = """
 DO $$
+DECLARE
+    may text := CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END;
 BEGIN
-    IF NOT pg_has_role(current_user, 'tallystick_service', 'MEMBER') THEN
+    IF NOT pg_has_role(current_user, 'tallystick_service', may) THEN
         GRANT tallystick_service TO CURRENT_USER;
     END IF;
 END

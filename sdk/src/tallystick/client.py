@@ -94,9 +94,8 @@ class Effect(Attempt):
         self._wire = wire
 
     def __enter__(self) -> Self:
+        self._wire.beat(self._claim.worker_id)
         self._wire.run(self._entering())
-        if self.recorded:
-            self._wire.beat(self._claim.worker_id)
         return self
 
     def __exit__(
@@ -150,9 +149,8 @@ class AsyncEffect(Attempt):
         self._wire = wire
 
     async def __aenter__(self) -> Self:
+        self._wire.beat(self._claim.worker_id)
         await self._wire.run(self._entering())
-        if self.recorded:
-            self._wire.beat(self._claim.worker_id)
         return self
 
     async def __aexit__(

@@ -1,77 +1,61 @@
-"""JSON Schema as contracts use it: what of it is structure, what is refused, what it says of values.
+"""JSON Schema as contracts use it: what is structure, what is refused, what is said of a value.
 
 Schemas come from strangers, so that everything is bounded before anything is compiled: size, depth,
 patterns (linear time only), references (inside the document only) and the number of evaluations.
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from tallystick.canonical import (
-    Json,
-    MalformedJson,
-    canonical_bytes,
-    check_json,
-    pointer_join,
-)
+from tallystick.canonical import Json, MalformedJson, canonical_bytes, check_json, pointer_join
 from tallystick.errors import InvalidContract, TooLarge
+from tallystick.schema_faults import first_line, schema_faults
 from tallystick.subschema import (
+    DIALECTS,
+    DRAFT_07,
+    DRAFT_2020_12,
     KEYWORDS,
-    REFERENCES,
-    Form,
+    SENSITIVE,
     Position,
-    Scope,
     Subschemas,
-    anchors,
-    compile_pattern,
-    parts,
+    map_parts,
 )
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-DRAFT_2020_12: Final = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
-DIALECTS: Final = (DRAFT_2020_12, DRAFT_07)
+__all__ = [
+    "ANNOTATIONS",
+    "DIALECTS",
+    "DRAFT_07",
+    "DRAFT_2020_12",
+    "REDACTED",
+    "SCHEMA_BYTES_MAX",
+    "SCHEMA_DEPTH_MAX",
+    "SENSITIVE",
+    "Validator",
+    "Violation",
+    "check_schema",
+    "has_sensitive",
+    "redact",
+    "structure",
+]
 
 SCHEMA_BYTES_MAX: Final = 256 * 1024
 SCHEMA_DEPTH_MAX: Final = 64
-PATTERNS_MAX: Final = 128
-# How often one value may be looked at, and through how many schemas that each only point on: beyond
-# these a validator takes exponential time, or runs out of stack.
-EVALUATIONS_MAX: Final = 20_000
-HOPS_MAX: Final = 32
+
 VIOLATIONS_MAX: Final = 20
+EXPLAIN_STEPS_MAX: Final = 20_000
+_MESSAGE_CHARS_MAX: Final = 300
 
 ANNOTATIONS: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
-SENSITIVE: Final = "x-sensitive"
 REDACTED: Final = "x-redacted"
 
 # Keywords whose arrays are sets, and those that map names to such arrays.
 _SETS: Final = frozenset({"required", "enum", "type"})
 _MAPS_OF_SETS: Final = frozenset({"dependentRequired", "dependencies"})
-
-# Constraints of one dialect that the other passes over in silence.
-_FOREIGN: Final = {
-    DRAFT_2020_12: frozenset({"additionalItems", "dependencies"}),
-    DRAFT_07: frozenset(
-        {
-            "$anchor",
-            "$dynamicAnchor",
-            "$dynamicRef",
-            "dependentRequired",
-            "dependentSchemas",
-            "maxContains",
-            "minContains",
-            "prefixItems",
-            "unevaluatedItems",
-            "unevaluatedProperties",
-        }
-    ),
-}
 
 
 # --- structure ------------------------------------------------------------------------------------
@@ -104,17 +88,7 @@ def _structural_value(keyword: str, value: Json) -> Json:
         return _as_set(value)
     if keyword in _MAPS_OF_SETS and isinstance(value, dict):
         value = {name: _as_set(item) for name, item in value.items()}
-    match value, list(parts(keyword, value)):
-        case _, []:
-            return value
-        case list(), schemas:
-            return [_structure(part) for _, part in schemas]
-        case dict(), [((), part)]:
-            return _structure(part)
-        case dict(), schemas:
-            return value | {str(name): _structure(part) for (name,), part in schemas}
-        case _:
-            return value
+    return map_parts(keyword, value, _structure)
 
 
 def _as_set(value: Json) -> Json:
@@ -140,17 +114,222 @@ def check_schema(schema: Json, *, dialect: str, pointer: str) -> None:
             `SCHEMA_DEPTH_MAX` deep or takes too many evaluations.
         TooLarge: Its canonical form is longer than `SCHEMA_BYTES_MAX` bytes.
     """
-    if len(canonical_bytes(_bounded(schema, pointer))) > SCHEMA_BYTES_MAX:
+    text = canonical_bytes(_bounded(schema, pointer))
+    if len(text) > SCHEMA_BYTES_MAX:
         raise TooLarge(f"a schema is larger than {SCHEMA_BYTES_MAX} bytes", pointer=pointer)
-    _check_form(schema, dialect, pointer)
-    positions = Subschemas(schema)
-    _check_names(positions, pointer)
-    for position in positions:
-        for place, detail in _faults(positions, position, dialect):
-            raise InvalidContract(detail, pointer=pointer + position.pointer + place)
-    _check_patterns(positions, pointer)
-    _check_cost(positions, pointer)
+    fault = next(schema_faults(schema, dialect), None)
+    if fault is not None:
+        place, detail = fault
+        raise InvalidContract(detail, pointer=pointer + place)
     try:
-        _compiled(canonical_bytes(schema).decode(), dialect, assert_format=False)
+        _compiled(text.decode(), dialect, assert_format=False)
     except ValueError as error:
-        raise InvalidContract(f"not a usable schema: {_first_line(error)}", pointer=pointer) from error
+        raise InvalidContract(f"not a schema: {first_line(error)}", pointer=pointer) from error
+
+
+def _bounded(schema: Json, pointer: str) -> Json:
+    try:
+        return check_json(schema, depth_max=SCHEMA_DEPTH_MAX)
+    except MalformedJson as error:
+        raise InvalidContract(error.detail, pointer=pointer + error.pointer) from None
+
+
+# --- what a schema says of a value ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way in which a value breaks a schema.
+
+    Args:
+        pointer: Where in the value, a JSON Pointer.
+        keyword: The keyword that says so.
+        message: One sentence, which quotes the schema and never the value.
+    """
+
+    pointer: str
+    keyword: str
+    message: str
+
+
+class Validator:
+    """A schema compiled once, to judge any number of values.
+
+    Regular expressions run in linear time, nothing is ever fetched, and `format` is an annotation
+    unless `assert_format` says otherwise. Equal schemas share one compiled form.
+    """
+
+    def __init__(self, schema: Json, engine: "jsonschema_rs.Validator") -> None:
+        self._schema = schema
+        self._engine = engine
+
+    @classmethod
+    def of(
+        cls,
+        schema: Json,
+        dialect: str = DRAFT_2020_12,
+        assert_format: bool = False,  # noqa: FBT001, FBT002 -- as a contract names them, in order
+    ) -> "Validator":
+        """Compile a schema that `check_schema` accepts.
+
+        Args:
+            schema: The schema.
+            dialect: One of `DIALECTS`.
+            assert_format: Whether a value must have the `format` that the schema names.
+
+        Raises:
+            ValueError: The schema cannot be compiled.
+        """
+        text = canonical_bytes(schema).decode()
+        return cls(schema, _compiled(text, dialect, assert_format=assert_format))
+
+    def is_valid(self, value: Json) -> bool:
+        """Return whether the value obeys the schema."""
+        return self._engine.is_valid(value)
+
+    def violations(self, value: Json) -> tuple[Violation, ...]:
+        """Return how the value breaks the schema: nothing if it does not, `VIOLATIONS_MAX` at most.
+
+        A value that would take more than `EXPLAIN_STEPS_MAX` steps to explain, as deep values under
+        a recursive schema may, is refused as a whole.
+        """
+        if self.is_valid(value):
+            return ()
+        if not self._is_explainable(value):
+            return (Violation("", "schema", "the value breaks the schema in too deep a place"),)
+        pending = list(islice(self._engine.iter_errors(value), VIOLATIONS_MAX))[::-1]
+        found: list[Violation] = []
+        while pending and len(found) < VIOLATIONS_MAX:
+            error = pending.pop()
+            better = _fitting_branch(error)
+            pending.extend(reversed(better))
+            if not better:
+                found.extend(_violations(error))
+        return tuple(found[:VIOLATIONS_MAX])
+
+    @cached_property
+    def _positions(self) -> Subschemas:
+        return Subschemas(self._schema)
+
+    def _is_explainable(self, value: Json) -> bool:
+        # The engine's verdict takes polynomial time; its list of errors can take exponential time.
+        pending = [(self._positions.root, value)]
+        for _ in range(EXPLAIN_STEPS_MAX):
+            if not pending:
+                return True
+            position, part = pending.pop()
+            pending.extend((each, part) for each in self._positions.same_value(position))
+            pending.extend(self._positions.inside(position, part))
+        return not pending
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs.Validator":
+    import jsonschema_rs
+
+    draft = {
+        DRAFT_2020_12: jsonschema_rs.Draft202012Validator,
+        DRAFT_07: jsonschema_rs.Draft7Validator,
+    }[dialect]
+    return draft(
+        text,
+        mask="the value",
+        pattern_options=jsonschema_rs.RegexOptions(),
+        retriever=_refuse_to_fetch,
+        validate_formats=assert_format,
+    )
+
+
+def _refuse_to_fetch(uri: str) -> Json:
+    raise ValueError(f"references are never fetched: {uri}")
+
+
+def _fitting_branch(
+    error: "jsonschema_rs.ValidationError",
+) -> list["jsonschema_rs.ValidationError"]:
+    """Return the errors of the one alternative that was meant, if the value's shape tells.
+
+    "Expected one of these" helps nobody when all others are for another type or another constant.
+    """
+    from jsonschema_rs import ValidationErrorKind
+
+    match error.kind:
+        case ValidationErrorKind.AnyOf(context) | ValidationErrorKind.OneOfNotValid(context):
+            fitting = [
+                branch
+                for branch in context
+                if not any(
+                    each.kind.name == "const"
+                    or (each.kind.name == "type" and each.instance_path == error.instance_path)
+                    for each in branch
+                )
+            ]
+            return fitting[0] if len(fitting) == 1 else []
+        case _:
+            return []
+
+
+def _violations(error: "jsonschema_rs.ValidationError") -> list[Violation]:
+    from jsonschema_rs import ValidationErrorKind as Kind
+
+    keyword, place = error.kind.name, pointer_join(*error.instance_path)
+    match error.kind:
+        case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
+            message = "this property is not declared"
+            return [Violation(place + pointer_join(name), keyword, message) for name in names]
+        case Kind.Required(name):
+            return [Violation(place + pointer_join(name), keyword, "this property is required")]
+        case Kind.FalseSchema():
+            last = str(error.schema_path[-1]) if error.schema_path else ""
+            keyword = last if last in KEYWORDS else keyword
+            return [Violation(place, keyword, "nothing is allowed here")]
+        case Kind.Contains():
+            return [Violation(place, keyword, "too few or too many items match `contains`")]
+        case _:
+            return [Violation(place, keyword, error.message[:_MESSAGE_CHARS_MAX])]
+
+
+# --- sensitive values -----------------------------------------------------------------------------
+
+
+def has_sensitive(schema: Json) -> bool:
+    """Return whether a schema marks any value as sensitive."""
+    return any(_is_sensitive(position) for position in Subschemas(schema))
+
+
+def redact(value: Json, schema: Json) -> Json:
+    """Return the value with every part that the schema marks `"x-sensitive": true` replaced.
+
+    One schema that says so is enough, be it behind a reference or one of several alternatives. What
+    stands in a part's place is `{"x-redacted": true}`.
+    """
+    positions = Subschemas(schema)
+    if not any(_is_sensitive(position) for position in positions):
+        return value
+    return _redacted(positions, [positions.root], value)
+
+
+def _redacted(positions: Subschemas, start: list[Position], value: Json) -> Json:
+    applying = positions.closure(start)
+    if any(_is_sensitive(position) for position in applying):
+        return {REDACTED: True}
+    if isinstance(value, dict):
+        return {
+            name: _redacted(
+                positions, [c for p in applying for c in positions.member(p, name)], item
+            )
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [
+            _redacted(positions, [c for p in applying for c in positions.item(p, index)], item)
+            for index, item in enumerate(value)
+        ]
+    return value
+
+
+def _is_sensitive(position: Position) -> bool:
+    """Tell whether a schema marks its value, or marks something inside a text that it describes."""
+    content = position.keywords.get("contentSchema")
+    marked = position.keywords.get(SENSITIVE) is True
+    return marked or (content is not None and has_sensitive(content))

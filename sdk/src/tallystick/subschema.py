@@ -5,7 +5,7 @@ Everything that reads a schema goes by the one table `KEYWORDS`. What it does no
 Both dialects share the table, because a keyword that one of them lacks constrains nothing there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -16,6 +16,11 @@ from tallystick.canonical import Json, pointer_join
 
 if TYPE_CHECKING:
     import jsonschema_rs
+
+
+DRAFT_2020_12: Final = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
+DIALECTS: Final = (DRAFT_2020_12, DRAFT_07)
 
 
 class Form(Enum):
@@ -33,7 +38,8 @@ class Scope(Enum):
     SAME = "the same value"
     MEMBER = "its properties"
     ITEM = "its items"
-    NONE = "none of them, or only when referred to"
+    NAME = "the names of its properties"
+    NONE = "nothing by itself"
 
 
 KEYWORDS: Final[dict[str, tuple[Form, Scope]]] = {
@@ -55,13 +61,14 @@ KEYWORDS: Final[dict[str, tuple[Form, Scope]]] = {
     "additionalItems": (Form.ONE, Scope.ITEM),
     "unevaluatedItems": (Form.ONE, Scope.ITEM),
     "contains": (Form.ONE, Scope.ITEM),
-    "propertyNames": (Form.ONE, Scope.NONE),
+    "propertyNames": (Form.ONE, Scope.NAME),
     "contentSchema": (Form.ONE, Scope.NONE),
     "$defs": (Form.MAP, Scope.NONE),
     "definitions": (Form.MAP, Scope.NONE),
 }
 
 REFERENCES: Final = ("$ref", "$dynamicRef")
+SENSITIVE: Final = "x-sensitive"
 
 
 def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
@@ -80,6 +87,19 @@ def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Js
                 yield (name,), item
     elif form in (Form.ONE, Form.ONE_OR_LIST):
         yield (), value
+
+
+def map_parts(keyword: str, value: Json, change: Callable[[Json], Json]) -> Json:
+    """Return a keyword's value with each schema that `parts` yields of it changed."""
+    form = KEYWORDS[keyword][0] if keyword in KEYWORDS else None
+    if isinstance(value, list) and form in (Form.LIST, Form.ONE_OR_LIST):
+        return [change(item) for item in value]
+    if isinstance(value, dict) and form is Form.MAP:
+        return {
+            name: item if keyword == "dependencies" and isinstance(item, list) else change(item)
+            for name, item in value.items()
+        }
+    return change(value) if form in (Form.ONE, Form.ONE_OR_LIST) else value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,18 +162,24 @@ class Subschemas:
             return self._anchors.get((position.base, fragment))
         return self._at.get(position.base + fragment)
 
+    def held(self, position: Position, *scopes: Scope) -> Iterator[Position]:
+        """Yield the schemas that this one holds for these scopes."""
+        for keyword, value in position.keywords.items():
+            if keyword in KEYWORDS and KEYWORDS[keyword][1] in scopes:
+                for tokens, _ in parts(keyword, value):
+                    yield from self._find(position, keyword, *tokens)
+
     def same_value(self, position: Position) -> Iterator[Position]:
         """Yield the schemas that this one applies to the value that it describes itself."""
-        for keyword, value in position.keywords.items():
-            if keyword in REFERENCES and isinstance(value, str):
-                target = self.target(position, value)
+        yield from self.held(position, Scope.SAME)
+        for keyword in REFERENCES:
+            reference = position.keywords.get(keyword)
+            if isinstance(reference, str):
+                target = self.target(position, reference)
                 if target is not None:
                     yield target
                 if keyword == "$dynamicRef":
-                    yield from self._dynamic.get(value.removeprefix("#"), ())
-            elif _scope(keyword) is Scope.SAME:
-                for tokens, _ in parts(keyword, value):
-                    yield from self._find(position, keyword, *tokens)
+                    yield from self._dynamic.get(reference.removeprefix("#"), ())
 
     def closure(self, positions: Iterable[Position]) -> list[Position]:
         """Return these positions and all that they apply to the same value, each once."""
@@ -166,16 +192,16 @@ class Subschemas:
                 pending.extend(self.same_value(position))
         return list(found.values())
 
-    def children(self, position: Position, value: Json) -> Iterator[tuple[str | int, Position]]:
-        """Yield what a schema applies inside a value: the key or index, and the position."""
+    def inside(self, position: Position, value: Json) -> Iterator[tuple[Position, Json]]:
+        """Yield the schemas that this one applies inside a value, each with the value it gets."""
         if isinstance(value, dict):
-            for name in value:
+            for name, item in value.items():
                 for child in self.member(position, name):
-                    yield name, child
+                    yield child, item
         elif isinstance(value, list):
-            for index in range(len(value)):
+            for index, item in enumerate(value):
                 for child in self.item(position, index):
-                    yield index, child
+                    yield child, item
 
     def member(self, position: Position, name: str) -> list[Position]:
         """Return the schemas that this one applies to the property with this name."""
@@ -236,10 +262,6 @@ def _matches(pattern: str, name: str) -> bool:
         return compile_pattern(pattern).is_valid(name)
     except ValueError:
         return True  # in an unchecked schema: rather one schema too many than one too few
-
-
-def _scope(keyword: str) -> Scope:
-    return KEYWORDS[keyword][1] if keyword in KEYWORDS else Scope.NONE
 
 
 def _below(position: Position) -> Iterator[Position]:

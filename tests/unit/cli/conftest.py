@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from cli.app import app
 
-TOKEN = "the-token-of-a-test"  # noqa: S105 - it opens nothing
+TOKEN = "the-token-of-a-test"
 URL = "http://registry.test"
 
 
@@ -43,9 +43,7 @@ class Wire:
 
 
 class Run(Protocol):
-    def __call__(
-        self, *args: str, env: Mapping[str, str | None] | None = None
-    ) -> Result: ...
+    def __call__(self, *args: str, env: Mapping[str, str | None] | None = None) -> Result: ...
 
 
 @pytest.fixture

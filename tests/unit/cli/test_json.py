@@ -156,7 +156,10 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         [EFFECT_ID, "--reason", "no longer wanted"],
         {f"POST /v1/effects/{EFFECT_ID}/cancel": {**EFFECT, "outcome": None}},
     ),
-    "credentials create": (["billing"], {"POST /v1/credentials": {"name": "billing", "version": 1}}),
+    "credentials create": (
+        ["billing"],
+        {"POST /v1/credentials": {"name": "billing", "version": 1}},
+    ),
     "credentials rotate": (
         ["billing"],
         {"POST /v1/credentials/billing/rotate": {"name": "billing", "version": 2}},
@@ -225,7 +228,10 @@ def test_every_command_speaks_json_and_explains_itself(name):
 @pytest.fixture
 def arguments(write_contract):
     def of(name):
-        return [*name.split(), *(each if each != "FILE" else write_contract() for each in CASES[name][0])]
+        return [
+            *name.split(),
+            *(each if each != "FILE" else write_contract() for each in CASES[name][0]),
+        ]
 
     return of
 
@@ -273,7 +279,7 @@ def hostile(value: Any) -> Any:
 def test_what_others_wrote_cannot_drive_the_terminal(name, run, wire, arguments):
     for route, body in CASES[name][1].items():
         wire.answer(route, hostile(body))
-    result = run(*arguments(name))
+    result = run(*arguments(name), env={"COLUMNS": "1000"})
     assert result.exit_code == 0
     assert result.stdout
     assert not {"\x1b", "\x9b", "\u202e"} & set(result.stdout)

@@ -1,0 +1,205 @@
+"""Documents as people write them: JSON, and the part of YAML that means the same.
+
+Of YAML 1.2 the core schema is read (https://yaml.org/spec/1.2.2/#103-core-schema). What JSON cannot
+say is refused, not guessed: anchors and aliases, other tags, keys that are not strings, a second
+document. A date stays the text that it is.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, cast
+
+from tallystick.canonical import (
+    DEPTH_MAX,
+    Json,
+    MalformedJson,
+    check_json,
+    parse_json,
+    pointer_join,
+)
+from tallystick.errors import TooLarge
+
+DOCUMENT_BYTES_MAX: Final = 1024 * 1024
+
+_CONSTANTS: Final[dict[str, Json]] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_INTEGER: Final = re.compile("[-+]?[0-9]+")
+_OTHER_BASE: Final = re.compile("0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER_CHARS_MAX: Final = 32
+
+_TAG: Final = "tag:yaml.org,2002:"
+_TAG_FAULT: Final = "a tag that does not fit the value, or that JSON has no type for"
+_COLLECTION_TAGS: Final = {"MappingStart": f"{_TAG}map", "SequenceStart": f"{_TAG}seq"}
+_STRING_TAGS: Final = ("!", f"{_TAG}str")
+_SCALAR_TAGS: Final[dict[str, tuple[type, ...]]] = {
+    f"{_TAG}int": (int,),
+    f"{_TAG}float": (int, float),
+    f"{_TAG}bool": (bool,),
+    f"{_TAG}null": (type(None),),
+}
+
+
+def parse_document(text: str, *, format: Literal["json", "yaml"]) -> Json:  # noqa: A002
+    """Read one document.
+
+    Raises:
+        MalformedJson: It says something that JSON cannot, with the JSON Pointer and the line.
+        TooLarge: It is longer than `DOCUMENT_BYTES_MAX` bytes.
+    """
+    if len(text.encode(errors="surrogatepass")) > DOCUMENT_BYTES_MAX:
+        raise TooLarge(f"a document is larger than {DOCUMENT_BYTES_MAX} bytes", pointer="")
+    return parse_json(text) if format == "json" else _parse_yaml(text)
+
+
+def _parse_yaml(text: str) -> Json:
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    builder = _Builder(_events(text))
+    try:
+        return builder.document()
+    except MarkedYAMLError as error:
+        fault = cast("Any", error)
+        mark = fault.problem_mark or fault.context_mark
+        where = f", line {mark.line + 1} column {mark.column + 1}" if mark else ""
+        raise MalformedJson(f"not YAML: {fault.problem}{where}", builder.pointer) from None
+    except YAMLError as error:
+        raise MalformedJson(f"not YAML: {str(error).partition(chr(10))[0]}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """One event of the YAML parser, with types."""
+
+    kind: str
+    line: int
+    anchor: str | None
+    tag: str | None
+    text: str
+    is_plain: bool
+    version: tuple[int, int] | None
+
+
+def _events(text: str) -> Iterator[_Event]:
+    # Events, not nodes: an alias or a nest of brackets is refused where it begins, before anything
+    # grows or recurs.
+    from ruamel.yaml import YAML
+
+    parser: Any = YAML(typ="safe", pure=True)
+    for event in parser.parse(text):
+        tag = getattr(event, "tag", None)
+        yield _Event(
+            kind=type(event).__name__.removesuffix("Event"),
+            line=event.start_mark.line + 1,
+            anchor=getattr(event, "anchor", None),
+            tag=tag,
+            text=getattr(event, "value", ""),
+            is_plain=tag is None and getattr(event, "style", None) in (None, ""),
+            version=getattr(event, "version", None),
+        )
+
+
+class _Builder:
+    """Makes a JSON value of the events of one document, and knows where it stands."""
+
+    def __init__(self, events: Iterator[_Event]) -> None:
+        self._events = events
+        self._path: list[str | int] = []
+
+    @property
+    def pointer(self) -> str:
+        """The place that was reached, a JSON Pointer."""
+        return pointer_join(*self._path)
+
+    def document(self) -> Json:
+        """Build the one document."""
+        next(self._events)  # the start of the stream
+        start = next(self._events)
+        if start.kind == "StreamEnd":
+            raise self._fault(start, "the document is empty")
+        if start.version not in (None, (1, 2)):
+            raise self._fault(start, "only YAML 1.2 is read")
+        value = self._node(next(self._events))
+        next(self._events)  # the end of the document
+        end = next(self._events)
+        if end.kind != "StreamEnd":
+            raise self._fault(end, "a second document begins")
+        return value
+
+    def _fault(self, event: _Event, detail: str) -> MalformedJson:
+        return MalformedJson(f"{detail}, line {event.line}", self.pointer)
+
+    def _node(self, event: _Event) -> Json:
+        if event.kind == "Alias":
+            raise self._fault(event, "an alias, which JSON has not: write the value out")
+        if event.anchor is not None:
+            raise self._fault(event, "an anchor, which JSON has not")
+        if event.kind == "Scalar":
+            return self._scalar(event)
+        if event.tag not in (None, _COLLECTION_TAGS[event.kind]):
+            raise self._fault(event, _TAG_FAULT)
+        if len(self._path) >= DEPTH_MAX:
+            raise self._fault(event, f"nested more than {DEPTH_MAX} deep")
+        return self._mapping() if event.kind == "MappingStart" else self._sequence()
+
+    def _sequence(self) -> Json:
+        items: list[Json] = []
+        while (event := next(self._events)).kind != "SequenceEnd":
+            self._path.append(len(items))
+            items.append(self._node(event))
+            self._path.pop()
+        return items
+
+    def _mapping(self) -> Json:
+        members: dict[str, Json] = {}
+        while (event := next(self._events)).kind != "MappingEnd":
+            key = self._node(event) if event.kind in ("Scalar", "Alias") else None
+            if not isinstance(key, str):
+                raise self._fault(event, "a key that is not a string: quote it")
+            self._path.append(key)
+            if key in members:
+                raise self._fault(event, "a key that the object has already")
+            members[key] = self._node(next(self._events))
+            self._path.pop()
+        return members
+
+    def _scalar(self, event: _Event) -> Json:
+        value = _resolve(event.text) if event.is_plain else event.text
+        if event.tag is not None and event.tag not in _STRING_TAGS:
+            value = _resolve(event.text)
+            if type(value) not in _SCALAR_TAGS.get(event.tag, ()):
+                raise self._fault(event, _TAG_FAULT)
+        try:
+            return check_json(value)
+        except MalformedJson as error:
+            raise self._fault(event, error.detail) from None
+
+
+def _resolve(text: str) -> Json:
+    """Return what a plain scalar means in the core schema of YAML 1.2."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text):
+        # Python refuses, and would take quadratic time over, very long runs of digits.
+        return int(text) if len(text) <= _INTEGER_CHARS_MAX else 10**_INTEGER_CHARS_MAX
+    if _OTHER_BASE.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _NOT_FINITE.fullmatch(text):
+        return math.nan
+    return text

@@ -1,0 +1,185 @@
+"""What makes a schema one that nobody can be held to, or that costs too much to hold to.
+
+Pure: every check reads the schema and yields faults, and `tallystick.schema` decides what follows.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from tallystick.canonical import Json, pointer_join
+from tallystick.subschema import (
+    DRAFT_07,
+    DRAFT_2020_12,
+    REFERENCES,
+    SENSITIVE,
+    Position,
+    Scope,
+    Subschemas,
+    anchors,
+    compile_pattern,
+)
+
+PATTERNS_MAX: Final = 128
+# How often one value may be looked at, and through how many schemas that each only lead on: beyond
+# these the validator takes exponential time, or runs out of stack.
+EVALUATIONS_MAX: Final = 20_000
+HOPS_MAX: Final = 32
+_DETAIL_CHARS_MAX: Final = 300
+
+_PATTERN_FAULT: Final = (
+    "the pattern is malformed, too large, or needs an engine that backtracks"
+    " (for look-around or back-references)"
+)
+_UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+
+# What one dialect constrains and the other passes over in silence.
+_FOREIGN: Final = {
+    DRAFT_2020_12: frozenset({"additionalItems", "dependencies"}),
+    DRAFT_07: frozenset(
+        {
+            "$anchor",
+            "$dynamicAnchor",
+            "$dynamicRef",
+            "dependentRequired",
+            "dependentSchemas",
+            "maxContains",
+            "minContains",
+            "prefixItems",
+            "unevaluatedItems",
+            "unevaluatedProperties",
+        }
+    ),
+}
+
+
+def schema_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
+    """Yield the faults of a schema, each with its JSON Pointer.
+
+    Only the first is sure to be one: later checks trust what earlier ones let pass. The schema is
+    strict JSON of bounded depth.
+    """
+    positions = Subschemas(schema)
+    for position in positions:
+        for tokens, detail in _position_faults(positions, position, dialect):
+            yield position.pointer + pointer_join(*tokens), detail
+    yield from _name_faults(positions)
+    yield from _form_faults(schema, dialect)
+    yield from _pattern_faults(positions)
+    yield from _hop_faults(positions)
+    yield from _cost_faults(positions)
+
+
+def first_line(error: Exception) -> str:
+    """Return what a library's error says in its first line, cut to a bearable length."""
+    return str(error).partition("\n")[0][:_DETAIL_CHARS_MAX]
+
+
+def _position_faults(
+    positions: Subschemas, position: Position, dialect: str
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    if not isinstance(position.schema, dict | bool):
+        yield (), "a schema must be an object or a boolean"
+    stated = position.keywords.get("$schema")
+    if isinstance(stated, str) and stated.rstrip("#") != dialect.rstrip("#"):
+        yield ("$schema",), f"the contract's dialect is {dialect}, and this is another"
+    for keyword in sorted(_FOREIGN[dialect] & position.keywords.keys()):
+        yield (keyword,), f"{keyword} means nothing in {dialect}, which would pass over it"
+    for keyword in REFERENCES:
+        reference = position.keywords.get(keyword)
+        if isinstance(reference, str) and not reference.startswith("#"):
+            yield (keyword,), "a reference must stay in its schema, and begin with #"
+        elif isinstance(reference, str) and positions.target(position, reference) is None:
+            yield (keyword,), "the reference points at no schema"
+    if not isinstance(position.keywords.get(SENSITIVE, False), bool):
+        yield (SENSITIVE,), f"{SENSITIVE} must be true or false"
+
+
+def _name_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+    """Yield names that two schemas share: a reference to one of them would be a guess."""
+    taken: set[tuple[str, str]] = set()
+    for position in positions:
+        names = {(position.base, name) for name in anchors(position)}
+        if position.base == position.pointer and position.uri:
+            names.add((position.uri, ""))
+        if names & taken:
+            yield position.pointer, "another schema has the same identifier or anchor"
+        taken |= names
+
+
+def _form_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
+    import jsonschema_rs
+
+    if not isinstance(schema, dict):
+        return
+    try:
+        jsonschema_rs.meta.validate({**schema, "$schema": dialect})
+    except jsonschema_rs.ValidationError as error:
+        yield pointer_join(*error.instance_path), f"not valid JSON Schema: {first_line(error)}"
+
+
+def _pattern_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+    seen: set[str] = set()
+    for position in positions:
+        for tokens, pattern in _patterns(position):
+            seen.add(pattern)
+            place = position.pointer + pointer_join(*tokens)
+            if len(seen) > PATTERNS_MAX:
+                yield place, f"a schema has more than {PATTERNS_MAX} patterns"
+            try:
+                compile_pattern(pattern)
+            except ValueError:
+                yield place, _PATTERN_FAULT
+
+
+def _patterns(position: Position) -> Iterator[tuple[tuple[str, ...], str]]:
+    pattern = position.keywords.get("pattern")
+    if isinstance(pattern, str):
+        yield ("pattern",), pattern
+    named = position.keywords.get("patternProperties")
+    for key in named if isinstance(named, dict) else ():
+        yield ("patternProperties", key), key
+
+
+def _hop_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+    """Yield schemas that lead on for ever, or too far, without a step into the value."""
+    longest: dict[str, int] = {}
+
+    def hops(position: Position, before: int) -> int:
+        if position.pointer not in longest:
+            longest[position.pointer] = HOPS_MAX + 1  # what a loop finds when it comes back
+            if before <= HOPS_MAX:
+                onward = [hops(each, before + 1) for each in positions.same_value(position)]
+                longest[position.pointer] = 1 + max(onward, default=-1)
+        return longest[position.pointer]
+
+    for position in positions:
+        if hops(position, 0) > HOPS_MAX:
+            yield position.pointer, f"a loop, or more than {HOPS_MAX} schemas in a chain"
+
+
+def _cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+    """Yield the schema that takes too many evaluations, if there is one.
+
+    The validator remembers its verdicts where references recur, so that an edge back to a schema
+    under evaluation counts once; everything else is evaluated anew on each path that leads to it.
+    """
+    cost: dict[str, int] = {}
+    entered: set[str] = set()
+    pending = [(positions.root, False)]
+    while pending:
+        position, is_left = pending.pop()
+        same = list(positions.same_value(position))
+        onward = [*same, *positions.held(position, Scope.MEMBER, Scope.ITEM, Scope.NAME)]
+        if is_left:
+            # `unevaluated*` evaluates again whatever else describes the same value, twice at worst.
+            again = 2 if _UNEVALUATED & position.keywords.keys() else 0
+            repeated = again * sum(cost.get(each.pointer, 1) for each in same)
+            total = 1 + sum(cost.get(each.pointer, 1) for each in onward) + repeated
+            cost[position.pointer] = total
+            if total > EVALUATIONS_MAX:
+                yield position.pointer, f"the schema takes more than {EVALUATIONS_MAX} evaluations"
+                return
+        elif position.pointer not in entered:
+            entered.add(position.pointer)
+            pending.append((position, True))
+            pending.extend((each, False) for each in onward)

@@ -1,0 +1,71 @@
+"""Valid things with one fact changed per test."""
+
+from typing import Any
+
+SEND_INVOICE: dict[str, Any] = {
+    "name": "billing.send_invoice",
+    "version": "2.1",
+    "description": "Send an invoice to a customer.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "customer_id": {"type": "string", "pattern": "^C-[0-9]+$"},
+            "amount_cents": {"type": "integer", "minimum": 1},
+            "memo": {"type": "string"},
+        },
+        "required": ["customer_id", "amount_cents"],
+        "additionalProperties": False,
+    },
+    "output_schema": {
+        "type": "object",
+        "properties": {"invoice_id": {"type": "string"}},
+        "required": ["invoice_id"],
+    },
+    "capabilities": ["invoice:write:{tenant}"],
+    "effect_class": "IDEMPOTENT",
+    "idempotency": {
+        "header": "Idempotency-Key",
+        "retention_seconds": 86400,
+        "conflict": {"statuses": [409]},
+    },
+    "credential": "billing-api",
+    "lease_seconds": 30,
+    "settle_seconds": 0,
+}
+
+ARGUMENTS: dict[str, Any] = {"customer_id": "C-42", "amount_cents": 1250}
+
+
+def a_contract(**changes: Any) -> dict[str, Any]:
+    """Return the document of a tool that sends invoices; a change of None leaves a field out."""
+    changed = SEND_INVOICE | changes
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def a_contract_of(effect_class: str, **changes: Any) -> dict[str, Any]:
+    """Return a contract of one effect class, named after it."""
+    is_idempotent = effect_class == "IDEMPOTENT"
+    name = f"tools.{effect_class.lower()}"
+    idempotency = SEND_INVOICE["idempotency"] if is_idempotent else None
+    facts = {"name": name, "effect_class": effect_class, "idempotency": idempotency}
+    return a_contract(**(facts | changes))
+
+
+def http_evidence(port: int, **changes: Any) -> dict[str, Any]:
+    """Return how a provider on loopback is asked for an effect."""
+    return {
+        "source": "http",
+        "consistency": "read_after_write",
+        "lag_seconds": 0,
+        "http": {"url": f"http://127.0.0.1:{port}/effects/{{effect_id}}", "timeout_seconds": 2},
+        "answer": {
+            "absent_statuses": [404],
+            "state": "/status",
+            "applied": ["applied"],
+            "rejected": ["rejected"],
+            "in_progress": ["pending"],
+            "reference": "/id",
+            "bind": {"pointer": "/effect_id", "equals": "effect_id"},
+            "match": {"/amount_cents": "/amount_cents"},
+        },
+    } | changes
