@@ -33,7 +33,8 @@ check: $(READY) ## lint, format, types and layers; changes nothing
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
-	@$(BIN)/lint-imports --no-logo
+	@# Its cache keeps, for an unchanged file, an import whose target has since appeared or gone.
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(READY) ## put every file in its format and mend what ruff can
 	@$(BIN)/ruff check --fix-only
@@ -44,7 +45,7 @@ constraints: $(READY) ## choose the newest versions allowed, and pin them with t
 	@$(COMPILE) pyproject.toml --constraint constraints.txt --output-file deploy/requirements.txt
 
 clean: ## remove the environment and all that the tools left behind
-	@rm -rf $(VENV) dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The mark is written last, so that an interrupted installation is done again. All output goes to the

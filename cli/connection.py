@@ -6,7 +6,7 @@ A command sees one `Api` and cannot tell which of the two it is.
 from __future__ import annotations
 
 import os
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote, urlsplit
@@ -22,7 +22,7 @@ from tallystick.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Generator, Mapping
     from pathlib import Path
 
     import httpx
@@ -58,7 +58,8 @@ class Place:
             # Never the value: it may be a secret.
             first = fault.errors()[0]
             name = "_".join(map(str, first["loc"])).upper()
-            raise typer.BadParameter(f"The setting {name}: {first['msg']}.") from None
+            raise typer.BadParameter(f"TALLYSTICK_{name}: {first['msg']}.") from None
+        _check_database_url(settings.database_url)
         return settings if self.home is None else settings.model_copy(update={"home": self.home})
 
 
@@ -138,10 +139,8 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
 
     app = build(settings)
     async with AsyncExitStack() as stack:
-        try:
+        with on_this_machine():
             await stack.enter_async_context(app.router.lifespan_context(app))
-        except OSError as fault:
-            raise RegistryUnavailable(f"The service cannot start: {fault}.") from fault
         yield await stack.enter_async_context(
             httpx.AsyncClient(
                 base_url="http://registry",
@@ -151,6 +150,26 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
                 transport=httpx.ASGITransport(app, raise_app_exceptions=False),
             )
         )
+
+
+@contextmanager
+def on_this_machine() -> Generator[None]:
+    """Tell what this machine does not allow the service, such as a folder, as an outage."""
+    try:
+        yield
+    except OSError as fault:
+        raise RegistryUnavailable(f"The service cannot start: {fault}.") from fault
+
+
+def _check_database_url(database_url: str | None) -> None:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(database_url or "")
+    except ProgrammingError:
+        # Its message quotes the URL, and with it perhaps the password.
+        raise typer.BadParameter("DATABASE_URL is no URL of a PostgreSQL database.") from None
 
 
 def _admin_token(home: Path | None) -> str:

@@ -83,3 +83,5 @@ def _write(parts: Sequence[RenderableType], console: Console) -> None:
 
 def _write_json(value: JsonObject, stream: TextIO) -> None:
     stream.write(json.dumps(value, indent=2) + "\n")
+    # The service may run on for days after it said where it is.
+    stream.flush()

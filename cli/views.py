@@ -36,7 +36,6 @@ STYLES: Final[Mapping[str, str]] = {
 # What a person can do about a refusal, where there is one thing to do.
 HINTS: Final[Mapping[str, str]] = {
     "capability_not_granted": "`registry grants add PRINCIPAL CAPABILITY` grants one.",
-    "contract_exists": "A published version never changes: publish a new version.",
     "contract_in_use": "`registry retire NAME@VERSION --wait` waits until nothing refers to it.",
     "contract_migrating": "`registry rollback NAME@VERSION` reopens a version that is not retired.",
     "credential_policy_changed": "After a rotation, `registry attest NAME@VERSION --reason TEXT` "
@@ -45,8 +44,8 @@ HINTS: Final[Mapping[str, str]] = {
     "illegal_transition": "`registry effects show EFFECT_ID` and `registry show NAME@VERSION` "
     "show the present state.",
     "not_found": "`registry effects list --all` shows the effects.",
-    "registry_unavailable": "Is the service running there? `registry serve` starts one; without "
-    "TALLYSTICK_URL a command runs the service itself.",
+    "registry_unavailable": "`registry serve` starts a server; TALLYSTICK_URL says where one is, "
+    "and DATABASE_URL where its database is.",
     "review_required": "Publish it with `--reviewer NAME --reason TEXT`.",
     "tool_contract_not_found": "`registry list` shows what is published.",
     "tool_schema_drift": "`registry show NAME@VERSION` shows the published schema hash.",
@@ -98,6 +97,11 @@ def version(answer: JsonObject) -> Sequence[RenderableType]:
     return [_text(f"tallystick {answer['version']}")]
 
 
+def reconciling(answer: JsonObject) -> Sequence[RenderableType]:
+    """That the reconciler begins, for it says nothing more."""
+    return [_text(f"Reconciling until stopped, with the data in {answer['home']}.")]
+
+
 def nothing(_answer: JsonObject) -> Sequence[RenderableType]:
     """What a person sees of a service that is about to start: it speaks for itself."""
     return []
@@ -105,7 +109,7 @@ def nothing(_answer: JsonObject) -> Sequence[RenderableType]:
 
 def fields(answer: JsonObject) -> Sequence[RenderableType]:
     """Every field of a flat answer, one a line."""
-    return [_fields(answer)]
+    return [_fields({name: _cell(name, value) for name, value in answer.items()})]
 
 
 # --- contracts ------------------------------------------------------------------------------------

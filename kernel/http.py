@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
 from kernel.scope import Scope
-from tallystick.canonical import MalformedJson, parse_json
+from tallystick.canonical import Json, MalformedJson, parse_json
 from tallystick.errors import InvalidArguments, InvalidContract, InvalidRequest
 
 # A fault inside one of these members is a fault of what it holds, and is told with its own code and
@@ -25,14 +25,22 @@ class Wire(BaseModel):
 
 
 class _StrictRequest(Request):
-    async def json(self) -> Any:  # noqa: ANN401 - the type of the overridden method
+    _value: Json
+
+    async def read(self) -> None:
+        """Parse the body before the framework does: its faults are ours to tell."""
+        body = await self.body()
         try:
-            return parse_json(await self.body())
+            self._value = parse_json(body) if body else None
         except MalformedJson as fault:
             for part, refusal in _PARTS.items():
                 if fault.pointer.startswith(part):
-                    raise refusal(fault.detail, pointer=fault.pointer.removeprefix(part)) from fault
+                    pointer = fault.pointer.removeprefix(part)
+                    raise refusal(fault.detail, pointer=pointer) from fault
             raise InvalidRequest(fault.detail, pointer=fault.pointer) from fault
+
+    async def json(self) -> Json:
+        return self._value
 
 
 class StrictRoute(APIRoute):
@@ -46,7 +54,9 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            return await handle(_StrictRequest(request.scope, request.receive))
+            strict_request = _StrictRequest(request.scope, request.receive)
+            await strict_request.read()
+            return await handle(strict_request)
 
         return strict
 

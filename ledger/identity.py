@@ -117,3 +117,13 @@ def provider_key(tenant_id: UUID, effect_id: EffectId) -> str:
     """Return the idempotency key for the provider: the same for every attempt of an effect."""
     name = f"tallystick\0provider-key\0{tenant_id}\0{effect_id}"
     return f"ts-{hashlib.sha256(name.encode()).hexdigest()[:40]}"
+
+
+def with_key(arguments: Mapping[str, Json], pointer: str, key: str) -> dict[str, Json]:
+    """Return the arguments with the provider's key at a JSON Pointer (RFC 6901) within them."""
+    name, _, rest = pointer.removeprefix("/").partition("/")
+    name = name.replace("~1", "/").replace("~0", "~")
+    if not rest:
+        return {**arguments, name: key}
+    inner = arguments.get(name)
+    return {**arguments, name: with_key(inner if isinstance(inner, dict) else {}, f"/{rest}", key)}

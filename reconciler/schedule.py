@@ -3,8 +3,11 @@
 Every process keeps its own clock: what is due is claimed row by row, so no leader is needed.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# APScheduler has no types.
+
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -19,7 +22,7 @@ MONTHS_AHEAD = 3
 
 
 @asynccontextmanager
-async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncIterator[None]:
+async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncGenerator[None]:
     """Sweep every ``sweep_seconds``, and keep partitions ahead, until the context is left."""
 
     async def sweep() -> None:

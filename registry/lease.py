@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import jwt
+from jwt.types import Options
 
 from kernel.keys import KeyRing
 from tallystick.errors import InvalidRequest
@@ -56,7 +57,7 @@ def read(token: str, keys: KeyRing, tenant_id: UUID) -> Lease:
     try:
         key_id = jwt.get_unverified_header(token)["kid"]
         key = keys.derive(key_id, tenant_id, _PURPOSE)
-        unchecked_times = {"verify_exp": False, "verify_iat": False}
+        unchecked_times = Options(verify_exp=False, verify_iat=False)
         claims = jwt.decode(token, key, algorithms=[_ALGORITHM], options=unchecked_times)
         return Lease(
             UUID(claims["contract"]),

@@ -1,6 +1,6 @@
 """The HTTP application: the routes of every folder behind one gatehouse."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
 from typing import Any
@@ -39,7 +39,7 @@ def build(settings: Settings, *, reconcile: bool = False) -> FastAPI:
     """
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             service = await stack.enter_async_context(opened(settings))
             app.state.database = service.database

@@ -1,6 +1,6 @@
 """The database, and the one place that commits."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final, LiteralString
 from uuid import UUID
@@ -39,7 +39,7 @@ class Database:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, database_url: str, *, pool_size: int) -> AsyncIterator["Database"]:
+    async def opened(cls, database_url: str, *, pool_size: int) -> AsyncGenerator["Database"]:
         """Open a pool on a prepared database.
 
         Raises RegistryUnavailable when it cannot be reached.

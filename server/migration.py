@@ -1,23 +1,27 @@
-"""Brings a database to the newest schema."""
+"""Brings a database to the newest schema.
 
+Alembic is imported only when there is something to do: most starts find a database that is ready.
+"""
+
+import re
 from pathlib import Path
+from typing import Final, Literal
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, make_url
-from sqlalchemy.pool import NullPool
 
 import migrations
 
-_FOLDER = Path(migrations.__file__).parent
+_FOLDER: Final = Path(migrations.__file__).parent
+_REVISION: Final = re.compile(r'^(down_)?revision = "(\w+)"$', re.MULTILINE)
 
 
 def newest() -> str:
-    """Return the revision that this program works with."""
-    head = ScriptDirectory(str(_FOLDER)).get_current_head()
-    assert head is not None, "the migrations folder has no migration"
+    """Return the revision that this program works with: the one that no other follows."""
+    found: dict[str, set[str]] = {"": set(), "down_": set()}
+    for script in (_FOLDER / "versions").glob("*.py"):
+        for kind, revision in _REVISION.findall(script.read_text(encoding="utf-8")):
+            found[kind].add(revision)
+    (head,) = found[""] - found["down_"]
     return head
 
 
@@ -35,20 +39,24 @@ def upgrade(database_url: str, to: str = "head") -> None:
 
     One process at a time does so; another one waits, and finds nothing left to do.
     """
-    _run(database_url, to, command.upgrade)
+    _run(database_url, to, "upgrade")
 
 
 def downgrade(database_url: str, to: str) -> None:
     """Undo migrations down to a revision; ``base`` leaves nothing of ours but the role."""
-    _run(database_url, to, command.downgrade)
+    _run(database_url, to, "downgrade")
 
 
-def _run(database_url: str, to: str, direction: object) -> None:
-    assert callable(direction)
+def _run(database_url: str, to: str, direction: Literal["upgrade", "downgrade"]) -> None:
+    from alembic import command  # noqa: PLC0415 - see the module's docstring
+    from alembic.config import Config  # noqa: PLC0415
+    from sqlalchemy import create_engine, make_url  # noqa: PLC0415
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415
+
     url = make_url(database_url).set(drivername="postgresql+psycopg")
     engine = create_engine(url, poolclass=NullPool)
     with engine.connect() as connection:
         config = Config()
         config.set_main_option("script_location", str(_FOLDER))
         config.attributes["connection"] = connection
-        direction(config, to)
+        getattr(command, direction)(config, to)

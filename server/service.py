@@ -8,7 +8,7 @@ import os
 import random
 import re
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -36,7 +36,7 @@ class Service:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Service]:
+async def opened(settings: Settings) -> AsyncGenerator[Service]:
     """Open and prepare the database: without a DATABASE_URL, the embedded one.
 
     Raises:
@@ -69,7 +69,7 @@ async def _attach(settings: Settings) -> EmbeddedPostgres:
 
 
 @asynccontextmanager
-async def reconciling(service: Service) -> AsyncIterator[Sweeper]:
+async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
     """Run the reconciler on its schedule while the context lasts."""
     settings = service.settings
     async with httpx.AsyncClient(trust_env=False) as client:

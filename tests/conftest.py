@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.sql import SQL, Composable, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 from sqlalchemy import make_url
 
 from server.embedded import EmbeddedPostgres
@@ -68,7 +68,7 @@ def database(server_url: str, *, template: str = "template1", owner: str = "") -
         administer(server_url, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
-def administer(server_url: str, statement: Composable) -> None:
+def administer(server_url: str, statement: SQL | Composed) -> None:
     with psycopg.connect(server_url, autocommit=True, connect_timeout=10) as connection:
         connection.execute(statement)
 

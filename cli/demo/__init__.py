@@ -1,4 +1,4 @@
-"""`registry demo`: the whole of Tallystick at work, in real processes, and held to what it promises."""
+"""`registry demo`: all of Tallystick at work, in real processes, held to what it promises."""
 
 
 def run(*, json_output: bool, keep: bool) -> int:

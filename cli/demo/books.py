@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cli.connection import JsonObject
 
@@ -59,12 +58,7 @@ def _line(effect_id: str, bookings: list[JsonObject], effect: JsonObject | None)
     references = tuple(booking["reference"] for booking in bookings)
     if effect is None:
         return Line(effect_id, "", references, None, same=False)
-    arguments: dict[str, Any] = effect["arguments"]
-    recorded = (effect["outcome"] or {}).get("provider_reference")
-    return Line(
-        effect_id,
-        call_of(effect),
-        references,
-        effect["state"],
-        same=all(booking["body"] == arguments for booking in bookings) and recorded in references,
-    )
+    outcome: JsonObject = effect["outcome"] or {}
+    same_arguments = all(booking["body"] == effect["arguments"] for booking in bookings)
+    same = same_arguments and outcome.get("provider_reference") in references
+    return Line(effect_id, call_of(effect), references, effect["state"], same)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import sys
@@ -9,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 import httpx
 from rich.console import Console
@@ -30,7 +32,7 @@ def perform(*, json_output: bool, keep: bool) -> int:
     console = Console(quiet=json_output)
     story = Story(console, Checks())
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(number, _interrupt)
     with Services() as services:
         with console.status("Starting PostgreSQL, the server, the reconciler and a provider ..."):
             services.start()
@@ -45,7 +47,10 @@ def perform(*, json_output: bool, keep: bool) -> int:
 
 
 async def conduct(stage: Stage, chapters: Sequence[Chapter]) -> None:
-    """Tell the chapters in order; what a chapter did not expect is a check that failed, and the end."""
+    """Tell the chapters in order.
+
+    An answer that a chapter did not reckon with is a check that failed, and ends the story.
+    """
     for chapter in chapters:
         try:
             await chapter(stage)
@@ -53,6 +58,11 @@ async def conduct(stage: Stage, chapters: Sequence[Chapter]) -> None:
             told = f"{type(error).__name__}: {error}"
             stage.check("the chapter comes to its end", ok=False, answer=told)
             return
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Take a signal that ends the process as Ctrl-C, so that everything is stopped first."""
+    signal.raise_signal(signal.SIGINT)
 
 
 async def _on_stage(services: Services, story: Story) -> list[Line]:
@@ -79,22 +89,25 @@ def _sum_up(story: Story, seconds: float, services: Services) -> None:
     if not services.kept:
         story.tell("Everything is stopped and removed; `registry demo --keep` leaves it running.")
         return
-    registry = (
-        "registry" if shutil.which("registry") else str(Path(sys.executable).with_name("registry"))
-    )
+    registry = "registry" if shutil.which("registry") else _registry_here()
     story.tell("Everything still runs. Try next:")
     story.lines(
         f"export TALLYSTICK_URL={services.url}",
         f"export TALLYSTICK_HOME={services.home}",
         f"{registry} list",
         f"{registry} effects list --all",
-        f"curl {services.url}/docs   # or open it in a browser",
         f"curl {services.provider_url}/books",
+        f"curl {services.url}/docs      # or better, open it in a browser",
     )
     story.tell("And to stop and remove it all:")
     story.lines(
         f"kill {' '.join(map(str, services.pids))}; sleep 5; rm -r {services.home}",
     )
+
+
+def _registry_here() -> str:
+    """Return the command beside this Python, as one would type it here."""
+    return os.path.relpath(Path(sys.executable).with_name("registry"))
 
 
 def _write_json(checks: Checks, lines: list[Line], seconds: float, services: Services) -> None:

@@ -247,7 +247,11 @@ class _Desk(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve until the process is ended."""
-    parser = argparse.ArgumentParser(prog="python -m cli.demo.provider", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m cli.demo.provider",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--books", type=Path, required=True, help="the file that the books are in")
     parser.add_argument("--delay-ms", type=int, default=0, help="between a booking and its answer")

@@ -100,7 +100,7 @@ class Stage:
         return sum(request["effect_id"] == effect_id for request in books["requests"])
 
     async def until(self, effect_id: str, *states: str) -> JsonObject:
-        """Return an effect once it is in one of these states, or when nothing should take longer."""
+        """Return an effect once it is in one of these states, or after the longest wait."""
         async for _ in self.moments():
             effect = await self.show(effect_id)
             if effect["state"] in states:

@@ -1,5 +1,6 @@
 """Tells the demo to a person: numbered chapters, what was tried, what the system answered."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,7 +12,8 @@ from rich.text import Text
 from cli.demo.checks import Checks
 
 COLUMNS_MAX: Final = 100
-INDENT: Final = 4
+MARGIN: Final = 3
+INDENT: Final = 5
 
 
 class Story:
@@ -31,20 +33,20 @@ class Story:
     def chapter(self, title: str, text: str) -> None:
         """Begin a chapter with what it is about."""
         self._number += 1
-        self._print()
-        self._print(Text(f"{self._number}  {title}", "bold cyan"))
+        self._console.print(Text(f"\n{self._number}  {title}", "bold cyan"))
         self.tell(text)
 
-    def tell(self, text: str, style: str = "") -> None:
+    def tell(self, text: str) -> None:
         """Write a paragraph."""
-        self._print(Text(" ".join(text.split()), style), indent=INDENT - 1)
+        self._print(Text(), text)
 
     def check(self, name: str, *, ok: bool, answer: str) -> None:
         """Record a check: what has to hold, and what the system really answered."""
         self.checks.add(name, ok=ok, detail=answer)
         mark = Text(self._marks[0], "bold green") if ok else Text(self._marks[1], "bold red")
-        self._print(Text.assemble(mark, " ", name), indent=INDENT - 1)
-        self._print(Text(answer, "dim" if ok else "red"), indent=INDENT + 3)
+        mark.append(" ")
+        self._print(mark, name)
+        self._print(Text(" " * len(mark)), answer, "dim" if ok else "red")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table; a cell that is too long for its column goes on in the next line."""
@@ -53,22 +55,21 @@ class Story:
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
-        self._print(Padding(table, (1, 0)), indent=INDENT)
+        indented = Padding(table, (1, 0, 1, INDENT), expand=False)
+        self._console.print(indented, width=self._width)
 
     def lines(self, *lines: str) -> None:
         """Write lines that are to be copied: they are never broken."""
-        self._print()
-        for line in lines:
-            self._console.print(Text(" " * INDENT + line), soft_wrap=True)
-        self._print()
+        text = "\n".join(" " * INDENT + line for line in lines)
+        self._console.print(Text(f"\n{text}\n"), soft_wrap=True)
 
     def verdict(self, text: str, *, ok: bool) -> None:
         """Write how it all went."""
-        self._print()
-        self._print(Text(text, "bold green" if ok else "bold red"))
+        self._console.print(Text(f"\n{text}", "bold green" if ok else "bold red"))
 
-    def _print(self, what: Text | Padding | None = None, *, indent: int = 0) -> None:
-        if what is None:
-            self._console.print()
-        else:
-            self._console.print(Padding(what, (0, 0, 0, indent)), width=self._width)
+    def _print(self, head: Text, text: str, style: str = "") -> None:
+        """Write a text below itself, to the right of its head."""
+        hang = MARGIN + len(head)
+        lines = textwrap.wrap(text, self._width - hang, break_on_hyphens=False)
+        below = ("\n" + " " * hang).join(lines)
+        self._console.print(Text.assemble(" " * MARGIN, head, (below, style)), soft_wrap=True)

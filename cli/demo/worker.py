@@ -10,10 +10,11 @@ standard input; whoever started it may kill it meanwhile.
 import argparse
 import json
 import sys
-from typing import Final
+from typing import Final, cast
 
 import httpx
 
+from cli.connection import JsonObject
 from cli.demo.tools import reference_in, request_for
 from tallystick import Client
 from tallystick.errors import TallystickError
@@ -35,7 +36,8 @@ def work(effect_id: str, provider_url: str, pause: str | None) -> None:
         with client.dispatch(effect_id) as effect:
             say("about_to_send", version=recorded["version"], key=effect.idempotency_key)
             wait_if(pause == BEFORE_SEND)
-            request = request_for(http, str(recorded["tool"]), effect, recorded["arguments"])
+            arguments = cast("JsonObject", recorded["arguments"])
+            request = request_for(http, str(recorded["tool"]), effect, arguments)
             reference = reference_in(http.send(request))
             say("accepted", reference=reference)
             wait_if(pause == AFTER_SEND)
@@ -56,7 +58,11 @@ def wait_if(paused: bool) -> None:
 
 def main() -> None:
     """Run one effect; the exit code is 1 if it was not ours to run."""
-    parser = argparse.ArgumentParser(prog="python -m cli.demo.worker", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m cli.demo.worker",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("effect_id")
     parser.add_argument("--provider", required=True, help="the provider's address")
     parser.add_argument("--pause", choices=[BEFORE_SEND, AFTER_SEND], help="where to wait")

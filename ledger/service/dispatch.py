@@ -10,7 +10,7 @@ from tallystick.resolution import Purpose, check
 from ledger import admission
 from ledger.admission import Worker
 from ledger.effect import Effect
-from ledger.identity import EffectId, provider_key
+from ledger.identity import EffectId, provider_key, with_key
 from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, view_of
 from registry.entry import Entry
 from tallystick.canonical import Json
@@ -74,8 +74,8 @@ async def _standing_refusal(ledger: Ledger, effect: Effect, entry: Entry) -> Ref
 
 async def dispatch_answer(ledger: Ledger, view: View, *, owned: bool, now: datetime) -> Dispatch:
     """Return what a worker is told of a view, at the database's time ``now``."""
-    effect_id, tenant_id = view.effect.id, ledger.caller.tenant_id
-    after = view.open
+    after, outcome = view.open, view.outcome
+    key = provider_key(ledger.caller.tenant_id, view.effect.id)
     lease_seconds = 0.0
     arguments: Mapping[str, Json] | None = None
     if owned:
@@ -83,11 +83,14 @@ async def dispatch_answer(ledger: Ledger, view: View, *, owned: bool, now: datet
         assert after.due_at is not None
         lease_seconds = max((after.due_at - now).total_seconds(), 0.0)
         arguments = await sent_arguments(ledger, view.effect)
+        idempotency = view.contract.idempotency
+        if idempotency is not None and idempotency.argument is not None:
+            arguments = with_key(arguments, idempotency.argument, key)
     return Dispatch(
         owned=owned,
-        fence=after.fence if after else (view.outcome.fence if view.outcome else 0),
+        fence=after.fence if after else (outcome.fence if outcome else 0),
         attempt=after.attempt if after else 0,
         lease_seconds=lease_seconds,
-        provider_key=provider_key(tenant_id, effect_id),
+        provider_key=key,
         arguments=arguments,
     )

@@ -21,7 +21,13 @@ _ANSWERS: Final = {
 
 
 async def cancel(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
-    """Give an effect up. Raises NotFound, EffectConflict for a closed one, IllegalTransition."""
+    """Give an effect up; one that is cancelled already stays so.
+
+    Raises NotFound, EffectConflict for one that ended otherwise, IllegalTransition.
+    """
+    view = await view_of(ledger, await found(ledger, effect_id))
+    if view.outcome is not None and view.outcome.status is State.CANCELLED:
+        return view
     effect, before, contract, now = await _held_open(ledger, effect_id)
     step = settlement.cancel(
         before, contract, actor=ledger.caller.principal, reason=reason, now=now

@@ -21,6 +21,7 @@ CONTRACTS = {
 FORBIDDEN = [
     ("kernel/keys.py", "import registry", "Packages point one way"),
     ("registry/service.py", "import ledger", "Packages point one way"),
+    ("sdk/src/tallystick/errors.py", "import tallystick.client", "Inside the library"),
     ("registry/tables.py", "import registry.store", "Inside the registry"),
     ("ledger/store.py", "import ledger.service", "Inside the ledger"),
     ("ledger/state.py", "import ledger.store", "Inside the ledger"),

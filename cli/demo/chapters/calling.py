@@ -13,7 +13,7 @@ async def called_once(stage: Stage) -> None:
     stage.story.chapter(
         "A call is written down before it runs, and never runs twice",
         """The record of an effect is durable before the first byte goes to the provider. Whoever
-        asks for the same effect again (a retry of a framework, a resumed graph) gets the record.""",
+        asks for the same effect again (a framework's retry, a resumed graph) gets the record.""",
     )
     effect_id = await _one_of_each_class(stage)
     await _again(stage, effect_id)
@@ -71,7 +71,7 @@ async def _again(stage: Stage, effect_id: str) -> None:
     stage.check(
         "the same effect again answers the record, and the provider is not called",
         ok=recorded == effect_id and times == 1,
-        answer=f"{told}; the provider was called {times} time(s) in all",
+        answer=f"{told}; requests that the provider got for it: {times}",
     )
     await stage.refused(
         "another amount under the same effect is refused",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from cli.connection import JsonObject
-from cli.demo.books import call_of
 from cli.demo.processes import working
 from cli.demo.stage import INVOICE, TRANSFER, Stage, path_of
 from cli.demo.worker import AFTER_SEND, BEFORE_SEND
@@ -41,10 +40,10 @@ async def four_workers_die(stage: Stage) -> None:
     """Kill four workers, and wait until each effect is settled by evidence."""
     stage.story.chapter(
         "Four workers are killed, and nobody guesses",
-        """Each is a process of its own that gets SIGKILL: two after the provider accepted and before
-        they could say so, two before they sent anything. To the ledger all four look the same.
-        Their leases run out, their effects become UNKNOWN, and the reconciler asks the provider.
-        (This takes as long as the leases: some seconds.)""",
+        """Each is a process of its own that gets SIGKILL: two after the provider accepted and
+        before they could say so, two before they sent anything. To the ledger all four look the
+        same. Their leases run out, their effects become UNKNOWN, and the reconciler asks the
+        provider. (This takes as long as the leases: some seconds.)""",
     )
     found = await asyncio.gather(*(_kill(stage, crash) for crash in CRASHES))
     effects = [
@@ -54,10 +53,7 @@ async def four_workers_die(stage: Stage) -> None:
     stage.check(
         "all four workers ended by SIGKILL",
         ok=all(status == -signal.SIGKILL for _, status in found),
-        answer=", ".join(
-            f"{call_of(effect)}: {status}"
-            for effect, (_, status) in zip(effects, found, strict=True)
-        ),
+        answer=f"{len(found)} processes, ended by signal {signal.SIGKILL.value}",
     )
     for crash, effect in zip(CRASHES, effects, strict=True):
         stage.left[crash.effect] = effect["effect_id"]
@@ -122,11 +118,11 @@ async def the_recorded_version(stage: Stage) -> None:
         ok=effect["state"] == "SUCCEEDED" and effect["version"] == told["version"] == "1.0.0",
         answer=f"{path_of(effect)}; recorded and run as {effect['version']}",
     )
-    workers = {attempt["worker_id"] for attempt in effect["attempts"]}
+    first, second = (attempt["worker_id"][:8] for attempt in effect["attempts"])
     stage.check(
         "both attempts had one idempotency key",
-        ok=told["key"] == stage.left["invoice-unsent-key"] and len(workers) == 2,
-        answer=f"2 attempts by {len(workers)} workers, both with {told['key']}",
+        ok=told["key"] == stage.left["invoice-unsent-key"] and first != second,
+        answer=f"worker {first}, then worker {second}, both with {told['key']}",
     )
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from cli.connection import JsonObject
-from cli.demo.books import compare
+from cli.demo.books import call_of, compare
 from cli.demo.stage import Stage
 from ledger.effect import Event, replay
 from tallystick.errors import IllegalTransition
@@ -15,9 +15,9 @@ async def the_books_agree(stage: Stage) -> None:
     """Compare what the provider booked with what the ledger says, line by line."""
     stage.story.chapter(
         "The provider's books and the ledger agree",
-        """The provider keeps books of its own and knows nothing of the ledger's verdicts. Two halves
-        of one tally: each booking must have exactly one effect that SUCCEEDED, and each such effect
-        exactly one booking.""",
+        """The provider keeps books of its own and knows nothing of the ledger's verdicts. They are
+        two halves of one tally: each booking must have exactly one effect that SUCCEEDED, and each
+        such effect exactly one booking.""",
     )
     effects = await _effects(stage)
     bookings = (await stage.provider.get("/books")).raise_for_status().json()["bookings"]
@@ -32,14 +32,15 @@ async def the_books_agree(stage: Stage) -> None:
     stage.check(
         "every booking has one effect, and every effect one booking, with the same arguments",
         ok=bool(lines) and all(line.ok for line in lines),
-        answer=f"{len(bookings)} bookings, {sum(line.ok for line in lines)} effects agree, {twice} twice",
+        answer=f"bookings: {len(bookings)}, effects that agree: {sum(line.ok for line in lines)},"
+        f" booked twice: {twice}",
     )
-    unsent = [effect for effect in effects if effect["state"] not in {"SUCCEEDED"}]
+    unsent = [effect for effect in effects if effect["state"] != "SUCCEEDED"]
     booked = {booking["effect_id"] for booking in bookings}
     stage.check(
         "what did not succeed was not booked",
         ok=not any(effect["effect_id"] in booked for effect in unsent),
-        answer=", ".join(sorted(f"{effect['state']} {effect['effect']}" for effect in unsent)),
+        answer=", ".join(f"{call_of(effect)} is {effect['state']}" for effect in unsent),
     )
 
 
@@ -47,8 +48,8 @@ async def histories_replay(stage: Stage) -> None:
     """Replay every effect's events to its state."""
     stage.story.chapter(
         "Every history replays to the state that is shown",
-        """Each step of an effect is an event that is never changed. Replaying them in order must lead
-        to the state, and a history with a hole must be noticed.""",
+        """Each step of an effect is an event that is never changed. Replaying them in order must
+        lead to the state that is shown, and a history with a hole must be noticed.""",
     )
     effects = [await stage.show(one["effect_id"]) for one in await _effects(stage)]
     events = {effect["effect_id"]: _events(effect) for effect in effects}

@@ -1,11 +1,23 @@
 """Contracts: published beside each other, and resolved by their tuple alone."""
 
 from dataclasses import replace
+from typing import Final
 
 from cli.connection import JsonObject
 from cli.demo.stage import INVOICE, Stage
 from cli.demo.tools import documents
 from tallystick import EffectClass
+
+AGAIN: Final = {
+    "PURE": "changes nothing",
+    "IDEMPOTENT": "is recognised by its key",
+    "REPLAYABLE": "is a nuisance",
+    "UNKNOWN": "does nobody knows what",
+    "NON_RETRYABLE": "is a second effect",
+}
+"""What a second call does, by effect class."""
+
+WEAKENED: Final[JsonObject] = {"version": "1.1", "effect_class": "REPLAYABLE"}
 
 
 async def published_beside_each_other(stage: Stage) -> None:
@@ -27,21 +39,27 @@ async def published_beside_each_other(stage: Stage) -> None:
         answer="published, each bound to version 1 of its credential, if it has one",
     )
     rows = [
-        (f"{one['name']}@{one['version']}", one["effect_class"], one["schema_hash"][7:23])
+        (f"{one['name']}@{one['version']}", one["effect_class"], AGAIN[one["effect_class"]])
         for one in published
     ]
-    stage.story.table(("Contract", "What a second call does", "Schema hash"), rows)
+    stage.story.table(("Contract", "Effect class", "A second call"), rows)
     again = await stage.registry.post("contracts", body={"document": contracts[0]})
     stage.check(
         "the same document again changes nothing",
         ok=not again["published"],
         answer=f"already published: {again['contract_digest']}",
     )
-    changed = {**contracts[0], "description": "Send an invoice, and hope."}
+    first = contracts[0]
+    changed = {**first, "description": "Send an invoice, and hope."}
     await stage.refused(
         "another document under the same version is refused",
         "contract_exists",
         stage.registry.post("contracts", body={"document": changed}),
+    )
+    await stage.refused(
+        "a minor version with another effect class is refused",
+        "review_required",
+        stage.registry.post("contracts", body={"document": {**first, **WEAKENED}}),
     )
 
 
@@ -49,9 +67,9 @@ async def a_tuple_not_a_name(stage: Stage) -> None:
     """Resolve the right tuple, and each wrong one."""
     stage.story.chapter(
         "A tool is called by a tuple, not by its name",
-        """The runtime presents name, version, schema hash, capabilities, effect class and credential
-        version. All of it must match what is published, or the call is refused with the one code
-        that says what is wrong. Nothing of this comes from a model.""",
+        """The runtime presents name, version, schema hash, capabilities, effect class and
+        credential version. All of it must match what is published, or the call is refused with the
+        one code that says what is wrong. Nothing of this comes from a model.""",
     )
     right = await stage.reference(INVOICE)
     resolution = await stage.client.resolve(right)

@@ -48,14 +48,18 @@ def _show_blockers(stage: Stage, facts: JsonObject) -> None:
         answer=f"the version is {facts.get('state')}; {len(blockers)} blockers",
     )
     rows = [
-        (f"{blocker['count']} {blocker['kind']} {blocker.get('state') or ''}", blocker["clears"])
+        (
+            f"{blocker['kind']} {blocker.get('state') or ''}",
+            str(blocker["count"]),
+            blocker["clears"],
+        )
         for blocker in blockers
     ]
-    stage.story.table(("Blocker", "What clears it"), rows)
+    stage.story.table(("Blocker", "Count", "What clears it"), rows)
 
 
 async def _drain(stage: Stage, planned: str) -> None:
-    """Let the planned effect run, as it may on a closed version, and retire when the lease is over."""
+    """Let the planned effect run, as it may on a closed version; retire when the lease is over."""
     await stage.send_planned(planned)
     effect = await stage.show(planned)
     stage.check(

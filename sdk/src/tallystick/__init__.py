@@ -19,9 +19,10 @@ if TYPE_CHECKING:
         AsyncEffect,
         Client,
         Effect,
+        EffectFailed,
         EffectNotOwned,
         NotSent,
-        OutcomeUnknown,
+        OutcomeUnreported,
     )
     from tallystick.contract import Contract, EffectClass, ToolReference, Version
 
@@ -33,10 +34,11 @@ __all__ = [
     "Contract",
     "Effect",
     "EffectClass",
+    "EffectFailed",
     "EffectNotOwned",
     "NotSent",
     "Outage",
-    "OutcomeUnknown",
+    "OutcomeUnreported",
     "Refusal",
     "TallystickError",
     "ToolReference",
@@ -47,29 +49,27 @@ __all__ = [
     "parse_json",
 ]
 
-_HOME: Final = {
-    "AsyncClient": "client",
-    "AsyncEffect": "client",
-    "Catalog": "catalog",
-    "Client": "client",
-    "Contract": "contract",
-    "Effect": "client",
-    "EffectClass": "contract",
-    "EffectNotOwned": "client",
-    "NotSent": "client",
-    "OutcomeUnknown": "client",
-    "ToolReference": "contract",
-    "Version": "contract",
-    "canonical_bytes": "canonical",
-    "digest": "canonical",
-    "parse_json": "canonical",
+_HOMES: Final = {
+    "canonical": ("canonical_bytes", "digest", "parse_json"),
+    "catalog": ("Catalog",),
+    "client": (
+        "AsyncClient",
+        "AsyncEffect",
+        "Client",
+        "Effect",
+        "EffectFailed",
+        "EffectNotOwned",
+        "NotSent",
+        "OutcomeUnreported",
+    ),
+    "contract": ("Contract", "EffectClass", "ToolReference", "Version"),
 }
 
 
 def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value  # from now on an ordinary attribute
-    return value
+    for home, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{home}"), name)
+            globals()[name] = value  # from now on an ordinary attribute
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

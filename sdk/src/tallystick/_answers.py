@@ -52,6 +52,7 @@ class Dispatch:
         lease_seconds: How much of the lease was left, by the database's clock.
         idempotency_key: The provider's key, where the contract has one.
         idempotency_header: The header that takes it, where the contract names one.
+        arguments: What to send, the same in every attempt.
     """
 
     fence: int
@@ -59,6 +60,7 @@ class Dispatch:
     lease_seconds: float
     idempotency_key: str | None
     idempotency_header: str | None
+    arguments: Document = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,7 @@ def _dispatch(document: Document | None) -> Dispatch | None:
         lease_seconds=_member(document, "lease_seconds", int, float),
         idempotency_key=_optional(document, "idempotency_key", str),
         idempotency_header=_optional(_object(document, "idempotency") or {}, "header", str),
+        arguments=_object(document, "arguments") or {},
     )
 
 

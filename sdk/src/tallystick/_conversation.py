@@ -7,7 +7,6 @@ that there is one implementation and two shells.
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from tallystick._answers import Answer, is_passing, read_document
@@ -92,12 +91,14 @@ def converse(request: Request, setting: Setting) -> Script[Reply]:
     """
     heard = yield Step(request)
     deadline = heard.sent_at + setting.retry_seconds
-    for ceiling in (min(PAUSE_SECONDS * 2**n, PAUSE_SECONDS_MAX) for n in count()):
+    ceiling = PAUSE_SECONDS
+    while True:
         pause = max(ceiling * setting.random(), _asked_pause(heard.answer))
         hopeless = heard.answer is not None and not is_passing(heard.answer)
         if hopeless or heard.heard_at + pause >= deadline:
             break
         heard = yield Step(request, pause)
+        ceiling = min(2 * ceiling, PAUSE_SECONDS_MAX)
     if heard.answer is None:
         raise RegistryUnavailable(
             f"{request.method} {request.path} got no answer from {setting.url} "

@@ -168,6 +168,17 @@ class Attempt:
         """The provider's key, the same in every attempt; None where the contract has none."""
         return self._dispatch.idempotency_key if self._dispatch else None
 
+    @property
+    def arguments(self) -> dict[str, Json]:
+        """The arguments to send: as they are recorded, so that every attempt sends the same.
+
+        Where the contract carries the provider's key in an argument, it is in them.
+        """
+        if self._dispatch is not None:
+            return dict(self._dispatch.arguments)
+        asked = (self._request.body or {}).get("arguments")
+        return dict(asked) if isinstance(asked, dict) else {}
+
     def headers(self) -> dict[str, str]:
         """Return the headers to send to the provider: its idempotency header, if it has one.
 

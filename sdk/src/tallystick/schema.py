@@ -4,9 +4,9 @@ Schemas come from strangers, so that everything is bounded before anything is co
 patterns (linear time only), references (inside the document only) and the number of evaluations.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from tallystick.canonical import Json, MalformedJson, canonical_bytes, check_json, pointer_join
@@ -16,12 +16,13 @@ from tallystick.subschema import (
     DIALECTS,
     DRAFT_07,
     DRAFT_2020_12,
-    KEYWORDS,
     SENSITIVE,
     Position,
     Subschemas,
     map_parts,
+    regex_options,
 )
+from tallystick.violation import VIOLATIONS_MAX, Violation, explain
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -46,9 +47,7 @@ __all__ = [
 SCHEMA_BYTES_MAX: Final = 256 * 1024
 SCHEMA_DEPTH_MAX: Final = 64
 
-VIOLATIONS_MAX: Final = 20
-EXPLAIN_STEPS_MAX: Final = 20_000
-_MESSAGE_CHARS_MAX: Final = 300
+EXPLAIN_COST_MAX: Final = 100_000
 
 ANNOTATIONS: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 REDACTED: Final = "x-redacted"
@@ -137,21 +136,6 @@ def _bounded(schema: Json, pointer: str) -> Json:
 # --- what a schema says of a value ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """One way in which a value breaks a schema.
-
-    Args:
-        pointer: Where in the value, a JSON Pointer.
-        keyword: The keyword that says so.
-        message: One sentence, which quotes the schema and never the value.
-    """
-
-    pointer: str
-    keyword: str
-    message: str
-
-
 class Validator:
     """A schema compiled once, to judge any number of values.
 
@@ -190,37 +174,38 @@ class Validator:
     def violations(self, value: Json) -> tuple[Violation, ...]:
         """Return how the value breaks the schema: nothing if it does not, `VIOLATIONS_MAX` at most.
 
-        A value that would take more than `EXPLAIN_STEPS_MAX` steps to explain, as deep values under
-        a recursive schema may, is refused as a whole.
+        A value that would cost more than `EXPLAIN_COST_MAX` to explain, as a deep one under a
+        recursive schema may, is refused as a whole.
         """
         if self.is_valid(value):
             return ()
         if not self._is_explainable(value):
-            return (Violation("", "schema", "the value breaks the schema in too deep a place"),)
-        pending = list(islice(self._engine.iter_errors(value), VIOLATIONS_MAX))[::-1]
-        found: list[Violation] = []
-        while pending and len(found) < VIOLATIONS_MAX:
-            error = pending.pop()
-            better = _fitting_branch(error)
-            pending.extend(reversed(better))
-            if not better:
-                found.extend(_violations(error))
-        return tuple(found[:VIOLATIONS_MAX])
+            return (
+                Violation(
+                    "", "schema", "the value breaks the schema, and is too large to say where"
+                ),
+            )
+        return explain(islice(self._engine.iter_errors(value), VIOLATIONS_MAX))
 
     @cached_property
     def _positions(self) -> Subschemas:
         return Subschemas(self._schema)
 
     def _is_explainable(self, value: Json) -> bool:
-        # The engine's verdict takes polynomial time; its list of errors can take exponential time.
-        pending = [(self._positions.root, value)]
-        for _ in range(EXPLAIN_STEPS_MAX):
-            if not pending:
-                return True
-            position, part = pending.pop()
-            pending.extend((each, part) for each in self._positions.same_value(position))
-            pending.extend(self._positions.inside(position, part))
-        return not pending
+        # The engine's verdict takes polynomial time. Its errors take exponential time where schemas
+        # recur, and each is copied on every level above it: hence a step costs as much as its depth.
+        budget = EXPLAIN_COST_MAX
+        pending: list[Iterator[tuple[Position, Json]]] = [iter([(self._positions.root, value)])]
+        while pending and budget > 0:
+            step = next(pending[-1], None)
+            if step is None:
+                pending.pop()
+                continue
+            budget -= len(pending)
+            position, part = step
+            same = ((each, part) for each in self._positions.same_value(position))
+            pending.append(chain(same, self._positions.inside(position, part)))
+        return budget > 0
 
 
 @lru_cache(maxsize=512)
@@ -234,7 +219,7 @@ def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs
     return draft(
         text,
         mask="the value",
-        pattern_options=jsonschema_rs.RegexOptions(),
+        pattern_options=regex_options(),
         retriever=_refuse_to_fetch,
         validate_formats=assert_format,
     )
@@ -242,51 +227,6 @@ def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs
 
 def _refuse_to_fetch(uri: str) -> Json:
     raise ValueError(f"references are never fetched: {uri}")
-
-
-def _fitting_branch(
-    error: "jsonschema_rs.ValidationError",
-) -> list["jsonschema_rs.ValidationError"]:
-    """Return the errors of the one alternative that was meant, if the value's shape tells.
-
-    "Expected one of these" helps nobody when all others are for another type or another constant.
-    """
-    from jsonschema_rs import ValidationErrorKind
-
-    match error.kind:
-        case ValidationErrorKind.AnyOf(context) | ValidationErrorKind.OneOfNotValid(context):
-            fitting = [
-                branch
-                for branch in context
-                if not any(
-                    each.kind.name == "const"
-                    or (each.kind.name == "type" and each.instance_path == error.instance_path)
-                    for each in branch
-                )
-            ]
-            return fitting[0] if len(fitting) == 1 else []
-        case _:
-            return []
-
-
-def _violations(error: "jsonschema_rs.ValidationError") -> list[Violation]:
-    from jsonschema_rs import ValidationErrorKind as Kind
-
-    keyword, place = error.kind.name, pointer_join(*error.instance_path)
-    match error.kind:
-        case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
-            message = "this property is not declared"
-            return [Violation(place + pointer_join(name), keyword, message) for name in names]
-        case Kind.Required(name):
-            return [Violation(place + pointer_join(name), keyword, "this property is required")]
-        case Kind.FalseSchema():
-            last = str(error.schema_path[-1]) if error.schema_path else ""
-            keyword = last if last in KEYWORDS else keyword
-            return [Violation(place, keyword, "nothing is allowed here")]
-        case Kind.Contains():
-            return [Violation(place, keyword, "too few or too many items match `contains`")]
-        case _:
-            return [Violation(place, keyword, error.message[:_MESSAGE_CHARS_MAX])]
 
 
 # --- sensitive values -----------------------------------------------------------------------------

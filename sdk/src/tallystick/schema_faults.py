@@ -18,11 +18,12 @@ from tallystick.subschema import (
     anchors,
     compile_pattern,
 )
+from tallystick.violation import explain
 
 PATTERNS_MAX: Final = 128
 # How often one value may be looked at, and through how many schemas that each only lead on: beyond
 # these the validator takes exponential time, or runs out of stack.
-EVALUATIONS_MAX: Final = 20_000
+EVALUATIONS_MAX: Final = 100_000
 HOPS_MAX: Final = 32
 _DETAIL_CHARS_MAX: Final = 300
 
@@ -79,8 +80,8 @@ def _position_faults(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     if not isinstance(position.schema, dict | bool):
         yield (), "a schema must be an object or a boolean"
-    stated = position.keywords.get("$schema")
-    if isinstance(stated, str) and stated.rstrip("#") != dialect.rstrip("#"):
+    stated = position.keywords.get("$schema", dialect)
+    if not isinstance(stated, str) or stated.rstrip("#") != dialect.rstrip("#"):
         yield ("$schema",), f"the contract's dialect is {dialect}, and this is another"
     for keyword in sorted(_FOREIGN[dialect] & position.keywords.keys()):
         yield (keyword,), f"{keyword} means nothing in {dialect}, which would pass over it"
@@ -95,12 +96,14 @@ def _position_faults(
 
 
 def _name_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
-    """Yield names that two schemas share: a reference to one of them would be a guess."""
+    """Yield the names that leave open, or to the engine, which schema a reference means."""
     taken: set[tuple[str, str]] = set()
     for position in positions:
         names = {(position.base, name) for name in anchors(position)}
         if position.base == position.pointer and position.uri:
             names.add((position.uri, ""))
+            if position.pointer and ("#" in position.uri or "json-schema.org/" in position.uri):
+                yield position.pointer + "/$id", "the identifier is not one for a part of a schema"
         if names & taken:
             yield position.pointer, "another schema has the same identifier or anchor"
         taken |= names
@@ -114,7 +117,8 @@ def _form_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
     try:
         jsonschema_rs.meta.validate({**schema, "$schema": dialect})
     except jsonschema_rs.ValidationError as error:
-        yield pointer_join(*error.instance_path), f"not valid JSON Schema: {first_line(error)}"
+        for violation in explain([error]):
+            yield violation.pointer, f"not valid JSON Schema: {violation.message}"
 
 
 def _pattern_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
@@ -158,7 +162,7 @@ def _hop_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
 
 
 def _cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
-    """Yield the schema that takes too many evaluations, if there is one.
+    """Yield the schema under which one value is evaluated too often, if there is one.
 
     The validator remembers its verdicts where references recur, so that an edge back to a schema
     under evaluation counts once; everything else is evaluated anew on each path that leads to it.
@@ -168,18 +172,35 @@ def _cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
     pending = [(positions.root, False)]
     while pending:
         position, is_left = pending.pop()
-        same = list(positions.same_value(position))
-        onward = [*same, *positions.held(position, Scope.MEMBER, Scope.ITEM, Scope.NAME)]
         if is_left:
-            # `unevaluated*` evaluates again whatever else describes the same value, twice at worst.
-            again = 2 if _UNEVALUATED & position.keywords.keys() else 0
-            repeated = again * sum(cost.get(each.pointer, 1) for each in same)
-            total = 1 + sum(cost.get(each.pointer, 1) for each in onward) + repeated
-            cost[position.pointer] = total
-            if total > EVALUATIONS_MAX:
-                yield position.pointer, f"the schema takes more than {EVALUATIONS_MAX} evaluations"
+            cost[position.pointer] = _cost(positions, position, cost)
+            if cost[position.pointer] > EVALUATIONS_MAX:
+                detail = f"the schema may look at one value more than {EVALUATIONS_MAX} times"
+                yield position.pointer, detail
                 return
         elif position.pointer not in entered:
             entered.add(position.pointer)
             pending.append((position, True))
-            pending.extend((each, False) for each in onward)
+            below = positions.held(position, Scope.MEMBER, Scope.ITEM, Scope.NAME)
+            pending.extend((each, False) for each in positions.same_value(position))
+            pending.extend((each, False) for each in below)
+
+
+def _cost(positions: Subschemas, position: Position, cost: dict[str, int]) -> int:
+    """Return how often this schema, with all below it, may look at one value, at most."""
+
+    def costs(*keywords: str) -> list[int]:
+        return [cost.get(each.pointer, 1) for each in positions.held_by(position, *keywords)]
+
+    same = sum(cost.get(each.pointer, 1) for each in positions.same_value(position))
+    # `unevaluated*` evaluates again whatever else describes the same value, twice at worst.
+    again = 2 if _UNEVALUATED & position.keywords.keys() else 0
+    # Two properties are two values, and so are two items: the dearest counts, not the sum.
+    member = max(
+        max(costs("properties"), default=0) + sum(costs("patternProperties")),
+        sum(costs("additionalProperties")),
+    ) + sum(costs("unevaluatedProperties"))
+    item = max(costs("prefixItems", "items", "additionalItems"), default=0) + sum(
+        costs("contains", "unevaluatedItems")
+    )
+    return 1 + same * (1 + again) + max(member, item, sum(costs("propertyNames")))

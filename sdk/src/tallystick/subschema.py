@@ -8,7 +8,7 @@ Both dialects share the table, because a keyword that one of them lacks constrai
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urljoin
 
@@ -69,6 +69,9 @@ KEYWORDS: Final[dict[str, tuple[Form, Scope]]] = {
 
 REFERENCES: Final = ("$ref", "$dynamicRef")
 SENSITIVE: Final = "x-sensitive"
+
+# Of a compiled regular expression: a publisher could else keep the compiler busy for minutes.
+PATTERN_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
@@ -164,10 +167,14 @@ class Subschemas:
 
     def held(self, position: Position, *scopes: Scope) -> Iterator[Position]:
         """Yield the schemas that this one holds for these scopes."""
-        for keyword, value in position.keywords.items():
-            if keyword in KEYWORDS and KEYWORDS[keyword][1] in scopes:
-                for tokens, _ in parts(keyword, value):
-                    yield from self._find(position, keyword, *tokens)
+        keywords = (name for name in position.keywords if name in KEYWORDS)
+        return self.held_by(position, *(name for name in keywords if KEYWORDS[name][1] in scopes))
+
+    def held_by(self, position: Position, *keywords: str) -> Iterator[Position]:
+        """Yield the schemas that this one holds by these keywords."""
+        for keyword in position.keywords.keys() & keywords:
+            for tokens, _ in parts(keyword, position.keywords[keyword]):
+                yield from self._find(position, keyword, *tokens)
 
     def same_value(self, position: Position) -> Iterator[Position]:
         """Yield the schemas that this one applies to the value that it describes itself."""
@@ -220,6 +227,8 @@ class Subschemas:
         return others + self._find(position, "contains") + self._find(position, "unevaluatedItems")
 
     def _find(self, position: Position, *tokens: str | int) -> list[Position]:
+        if tokens[0] not in position.keywords:
+            return []
         found = self._at.get(position.pointer + pointer_join(*tokens))
         return [] if found is None else [found]
 
@@ -252,9 +261,15 @@ def compile_pattern(pattern: str) -> "jsonschema_rs.Validator":
     """
     import jsonschema_rs
 
-    return jsonschema_rs.Draft202012Validator(
-        {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
-    )
+    return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=regex_options())
+
+
+@cache
+def regex_options() -> "jsonschema_rs.RegexOptions":
+    """Return the choice of the linear-time engine, with a bound on the size of what it compiles."""
+    import jsonschema_rs
+
+    return jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX)
 
 
 def _matches(pattern: str, name: str) -> bool:

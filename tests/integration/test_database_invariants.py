@@ -1,0 +1,903 @@
+"""What the database itself refuses the service, whatever the code may do: each rule is broken once."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg.sql import SQL, Composed, Identifier, Placeholder
+from psycopg.types.json import Jsonb
+
+from kernel.ids import new_uuid7
+from ledger.state import CLOSED, OPEN
+from ledger.transition import TRANSITIONS
+from tests.conftest import database
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
+DOCUMENT = "{}"
+
+# --- what the service may do: a grant more or less fails --------------------------------------------
+
+MAY = {
+    "capability_grant": "SELECT INSERT",
+    "contract": "SELECT INSERT",
+    "contract_closing": "SELECT INSERT DELETE",
+    "contract_content": "SELECT INSERT",
+    "contract_state": "SELECT INSERT",
+    "credential": "SELECT INSERT",
+    "credential_binding": "SELECT INSERT",
+    "effect": "SELECT INSERT",
+    "effect_attempt": "SELECT INSERT",
+    "effect_evidence": "SELECT INSERT",
+    "effect_idem": "SELECT INSERT",
+    "effect_open": "SELECT INSERT DELETE",
+    "effect_outcome": "SELECT INSERT",
+    "effect_payload": "SELECT INSERT DELETE",
+    "event": "SELECT INSERT",
+    "legal_transition": "SELECT",
+    "pin": "SELECT INSERT DELETE",
+    "registry_event": "SELECT INSERT",
+    "run_tool": "SELECT INSERT",
+    "service_key": "SELECT",
+    "tenant": "SELECT",
+    "worker_session": "SELECT INSERT",
+}
+MAY_UPDATE = {
+    "capability_grant": "granted_at granted_by revoked_at",
+    "contract_state": "lifecycle suspended changed_at",
+    "credential": "version rotated_at",
+    "credential_binding": "version attested_at attested_by",
+    "effect_open": "state fence attempt worker_id nonce due_at first_dispatched_at unknown_since"
+    " unaccounted checks reason",
+    "pin": "expires_at",
+    "worker_session": "label heartbeat_at",
+}
+MAY_CALL = {
+    "authenticate(bytea)",
+    "contract_references(uuid)",
+    "current_tenant()",
+    "ensure_partitions(integer)",
+    "tenants_due(integer)",
+    "uuid_at(timestamp with time zone)",
+}
+OF_NO_TENANT = {"alembic_version", "legal_transition", "service_key"}
+OF_A_TENANT = sorted((MAY.keys() - OF_NO_TENANT) | {"api_token"})
+APPEND_ONLY = [
+    "contract",
+    "contract_content",
+    "effect",
+    "effect_attempt",
+    "effect_evidence",
+    "effect_idem",
+    "effect_outcome",
+    "event",
+    "registry_event",
+    "run_tool",
+]
+
+# --- an effect, and what is written of it -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An effect of a tenant with one contract; nothing of it is written yet."""
+
+    tenant_id: UUID
+    contract_id: UUID
+    effect_class: str = "IDEMPOTENT"
+    run_id: UUID = field(default_factory=new_uuid7)
+    number: int = 1
+
+
+Row = dict[str, Any]
+Write = Callable[[psycopg.Connection, Effect], None]
+
+
+def registry_rows(effect: Effect) -> dict[str, Row]:
+    """Return a valid row for each table of the registry, in the order in which they refer."""
+    tenant = {"tenant_id": effect.tenant_id}
+    contract = tenant | {"contract_id": effect.contract_id}
+    digest = "sha256:" + hashlib.sha256(DOCUMENT.encode()).hexdigest()
+    return {
+        "contract_content": tenant
+        | {
+            "contract_digest": digest,
+            "schema_hash": digest,
+            "prompt_hash": digest,
+            "document": DOCUMENT,
+        },
+        "contract": contract
+        | {
+            "name": "billing.send_invoice",
+            "version": "1.0.0",
+            "contract_digest": digest,
+            "published_by": "admin",
+        },
+        "contract_state": contract,
+        "contract_closing": contract | {"closed_by": "admin", "reason": "replaced"},
+        "credential": tenant | {"name": "billing-api"},
+        "credential_binding": contract
+        | {"credential": "billing-api", "version": 1, "attested_by": "admin"},
+        "capability_grant": tenant
+        | {
+            "principal": "admin",
+            "capability": "invoice:write:default",
+            "granted_by": "admin",
+        },
+        "pin": contract | {"pin_id": uuid4(), "holder": "queue", "expires_at": LATER},
+        "registry_event": tenant
+        | {"event_id": uuid4(), "kind": "publish", "subject": "x", "actor": "admin"},
+    }
+
+
+def ledger_rows(effect: Effect) -> dict[str, Row]:
+    """Return a valid row for each table of the ledger."""
+    tenant = {"tenant_id": effect.tenant_id}
+    key = tenant | {"run_id": effect.run_id, "number": effect.number}
+    recorded = key | {"contract_id": effect.contract_id, "effect_class": effect.effect_class}
+    presented = {"presented_contract_id": effect.contract_id}
+    return {
+        "effect_idem": tenant | {"kind": "run", "name": str(uuid4()), "run_id": effect.run_id},
+        "run_tool": tenant
+        | {
+            "run_id": effect.run_id,
+            "tool": "billing.send_invoice",
+            "contract_id": effect.contract_id,
+        },
+        "worker_session": tenant | {"worker_id": uuid4()},
+        "effect": recorded
+        | presented
+        | {
+            "run": "run-1",
+            "identity": "effect-1",
+            "tool": "billing.send_invoice",
+            "contract_digest": "sha256:",
+            "capabilities": ["invoice:write:default"],
+            "credential_version": 1,
+            "principal": "admin",
+            "origin": "runtime",
+            "arguments": "{}",
+            "key_id": "k1",
+            "request_fingerprint": bytes(32),
+            "operation_fingerprint": bytes(32),
+            "planned_at": AT,
+        },
+        "event": key
+        | {
+            "fence": 0,
+            "transition": "T1",
+            "from_state": "NEW",
+            "to_state": "PLANNED",
+            "previous_fence": None,
+            "attempt": 0,
+            "actor": "admin",
+            "reason": "planned",
+            "at": AT,
+        },
+        "effect_open": recorded
+        | presented
+        | {"state": "PLANNED", "fence": 0, "attempt": 0, "reason": "planned"},
+        "effect_payload": key | {"key_id": "k1", "sealed": b"sealed"},
+        "effect_attempt": recorded
+        | {
+            "attempt": 1,
+            "fence": 1,
+            "worker_id": uuid4(),
+            "nonce": uuid4(),
+            "credential_version": 1,
+            "dispatched_at": AT,
+            "lease_until": AT,
+        },
+        "effect_evidence": key
+        | {
+            "evidence_id": uuid4(),
+            "fence": 1,
+            "source": "person",
+            "answer": "applied",
+            "observed_at": AT,
+            "received_at": AT,
+            "detail": "",
+        },
+        "effect_outcome": key
+        | {
+            "revision": 1,
+            "fence": 2,
+            "status": "SUCCEEDED",
+            "decided_by": "worker",
+            "reason": "done",
+            "finished_at": AT,
+        },
+    }
+
+
+def insert(table: str, **changes: Any) -> Write:
+    """Insert the row that is valid for a new effect, but for what is changed."""
+
+    def write(connection: psycopg.Connection, effect: Effect) -> None:
+        row = (registry_rows(effect) | ledger_rows(effect))[table] | changes
+        statement = SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            Identifier(table),
+            SQL(", ").join(map(Identifier, row)),
+            SQL(", ").join(Placeholder() * len(row)),
+        )
+        connection.execute(statement, list(row.values()))
+
+    return write
+
+
+def event(transition: str, from_state: str, to_state: str, fence: int, **changes: Any) -> Write:
+    row = {"transition": transition, "from_state": from_state, "to_state": to_state, "fence": fence}
+    return insert("event", **{"previous_fence": fence - 1} | row | changes)
+
+
+def change(**columns: Any) -> Write:
+    """Change the open row."""
+
+    def write(connection: psycopg.Connection, effect: Effect) -> None:
+        sets = SQL(", ").join(SQL("{} = %s").format(Identifier(name)) for name in columns)
+        connection.execute(
+            SQL("UPDATE effect_open SET {} WHERE run_id = %s AND number = %s").format(sets),
+            [*columns.values(), effect.run_id, effect.number],
+        )
+
+    return write
+
+
+def close(connection: psycopg.Connection, effect: Effect) -> None:
+    """Delete the open row."""
+    connection.execute("DELETE FROM effect_open WHERE run_id = %s", [effect.run_id])
+
+
+def step(
+    transition: str, from_state: str, to_state: str, fence: int, **columns: Any
+) -> list[Write]:
+    """Take a step from one open state to another."""
+    return [
+        event(transition, from_state, to_state, fence),
+        change(state=to_state, fence=fence, **columns),
+    ]
+
+
+OWNED = {"attempt": 1, "worker_id": uuid4(), "nonce": uuid4(), "due_at": AT}
+FREE = {"worker_id": None, "nonce": None}
+
+PLANNED = [insert("effect"), insert("event"), insert("effect_open")]
+DISPATCHED = [
+    *PLANNED,
+    *step("T2", "PLANNED", "DISPATCHED", 1, **OWNED, first_dispatched_at=AT),
+    insert("effect_attempt"),
+]
+UNKNOWN = [*DISPATCHED, *step("T4", "DISPATCHED", "UNKNOWN", 2, **FREE)]
+RECONCILING = [*UNKNOWN, *step("T5", "UNKNOWN", "RECONCILING", 3)]
+RETRYABLE = [*RECONCILING, *step("T6", "RECONCILING", "RETRYABLE", 4)]
+SUCCEEDED = [
+    *DISPATCHED,
+    event("T3", "DISPATCHED", "SUCCEEDED", 2),
+    close,
+    insert("effect_outcome"),
+]
+
+# --- a database with two tenants --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database in which two tenants have a row in every table."""
+
+    url: str
+    ours: Effect
+    theirs: Effect
+
+
+@pytest.fixture(scope="module")
+def place(postgres_url: str, template_database: str) -> Iterator[Place]:
+    with database(postgres_url, template=template_database) as url:
+        ours, theirs = Effect(uuid4(), uuid4()), Effect(uuid4(), uuid4())
+        for effect in (ours, theirs):
+            settle(url, effect)
+        yield Place(url, ours, theirs)
+
+
+def settle(url: str, effect: Effect) -> None:
+    """Make a tenant with a row in every table: what the service may not write, the owner does."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO tenant (tenant_id, slug) VALUES (%s, %s)",
+            [effect.tenant_id, str(effect.tenant_id)],
+        )
+        connection.execute(
+            "INSERT INTO api_token (tenant_id, token_id, token_hash, principal, role)"
+            " VALUES (%s, %s, %s, 'admin', 'admin')",
+            [effect.tenant_id, uuid4(), effect.tenant_id.bytes * 2],
+        )
+    more = ("effect_idem", "run_tool", "worker_session", "effect_payload", "effect_evidence")
+    registry = [insert(table) for table in registry_rows(effect)]
+    serve(url, effect, *registry, *map(insert, more), *PLANNED)
+    serve(url, another(effect), *SUCCEEDED)
+
+
+def another(effect: Effect, effect_class: str = "IDEMPOTENT") -> Effect:
+    """Return a new effect of the same tenant and contract."""
+    return Effect(effect.tenant_id, effect.contract_id, effect_class)
+
+
+@contextmanager
+def service(url: str, tenant_id: UUID | str | None) -> Iterator[psycopg.Connection]:
+    """Work as the service does for a tenant; commits at the end."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET ROLE tallystick_service")
+        if tenant_id is not None:
+            connection.execute(
+                "SELECT set_config('tallystick.tenant', %s, false)", [str(tenant_id)]
+            )
+        connection.commit()
+        yield connection
+
+
+def serve(url: str, effect: Effect, *writes: Write) -> None:
+    """Write as the service in one transaction of the effect's tenant."""
+    with service(url, effect.tenant_id) as connection:
+        for write in writes:
+            write(connection, effect)
+
+
+def ask(url: str, statement: LiteralString) -> set[Any]:
+    """Ask as the owner; a row of one column is its value."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(statement).fetchall()
+    return {row[0] if len(row) == 1 else row for row in rows}
+
+
+# --- the ledger's rules -----------------------------------------------------------------------------
+
+WHOLE = (errors.CheckViolation, "effect_is_whole")
+LEGAL = (errors.ForeignKeyViolation, "event_is_legal_fkey")
+FOLLOWS = (errors.ForeignKeyViolation, "event_follows_fkey")
+RISES = (errors.CheckViolation, "event_fence_rises_by_one_check")
+FIRST = (errors.CheckViolation, "event_first_is_new_check")
+ONE_EVENT = (errors.UniqueViolation, "event_pkey")
+ONE_ATTEMPT = (errors.UniqueViolation, "effect_attempt_pkey")
+AT_MOST_ONCE = (errors.CheckViolation, "effect_attempt_at_most_once_check")
+NO_RETRY = (errors.CheckViolation, "effect_open_at_most_once_is_never_retryable_check")
+PURE_IS_KNOWN = (errors.CheckViolation, "effect_open_pure_is_never_unknown_check")
+RECORDED = (errors.ForeignKeyViolation, "effect_attempt_effect_fkey")
+RECORDED_OPEN = (errors.ForeignKeyViolation, "effect_open_effect_fkey")
+SAID = (errors.ForeignKeyViolation, "effect_outcome_event_fkey")
+
+REFUSED = [
+    event("T9", "PLANNED", "REFUSED", 1),
+    insert("effect_outcome", fence=1, status="REFUSED"),
+]
+AROUND = [
+    event("T4", "DISPATCHED", "UNKNOWN", 2),
+    event("T5", "UNKNOWN", "RECONCILING", 3),
+    event("T6", "RECONCILING", "RETRYABLE", 4),
+    event("T7", "RETRYABLE", "DISPATCHED", 5),
+]
+
+# what it would be, after which history, of which class, the writes, the refusal
+FORBIDDEN: list[tuple[str, list[Write], str, list[Write], tuple[type[Exception], str | None]]] = [
+    # An effect is there whole: itself, its events, and its open row or its outcome.
+    ("an effect without history", [], "PURE", PLANNED[:1], WHOLE),
+    ("no event", [], "PURE", [PLANNED[0], PLANNED[2]], WHOLE),
+    ("neither open nor closed", [], "PURE", PLANNED[:2], WHOLE),
+    ("history without an effect", [], "PURE", [insert("event"), *REFUSED], WHOLE),
+    ("open without an effect", [], "PURE", PLANNED[1:], RECORDED_OPEN),
+    ("gone", PLANNED, "PURE", [close], WHOLE),
+    ("gone, with an event", PLANNED, "PURE", [REFUSED[0], close], WHOLE),
+    ("open and closed", PLANNED, "PURE", REFUSED, WHOLE),
+    ("open and closed on one fence", PLANNED, "PURE", [*REFUSED, change(fence=1)], WHOLE),
+    ("an outcome without event", PLANNED, "PURE", [close, REFUSED[1]], SAID),
+    (
+        "an outcome of an open state's fence",
+        PLANNED,
+        "PURE",
+        [insert("effect_outcome", fence=0, status="REFUSED")],
+        SAID,
+    ),
+    (
+        "an outcome unlike its event",
+        PLANNED,
+        "PURE",
+        [REFUSED[0], close, insert("effect_outcome", fence=1, status="CANCELLED")],
+        SAID,
+    ),
+    ("open again", SUCCEEDED, "PURE", [insert("effect_open")], WHOLE),
+    # The open row and the last event say the same.
+    ("a state without event", PLANNED, "PURE", [change(state="QUARANTINED")], WHOLE),
+    ("a fence without event", PLANNED, "PURE", [change(fence=1)], WHOLE),
+    ("an event without state", PLANNED, "PURE", [event("T2", "PLANNED", "DISPATCHED", 1)], WHOLE),
+    (
+        "an event, and another state",
+        PLANNED,
+        "PURE",
+        [event("T8", "PLANNED", "CANCELLED", 1), change(state="QUARANTINED", fence=1)],
+        WHOLE,
+    ),
+    (
+        "an earlier fence",
+        DISPATCHED,
+        "PURE",
+        [change(state="PLANNED", fence=0, **FREE)],
+        WHOLE,
+    ),
+    # Steps are legal and follow each other.
+    ("a step that is none", PLANNED, "PURE", [event("T3", "PLANNED", "SUCCEEDED", 1)], LEGAL),
+    ("a step misnamed", PLANNED, "PURE", [event("T7", "PLANNED", "DISPATCHED", 1)], LEGAL),
+    ("a step out of the end", SUCCEEDED, "PURE", [event("T8", "SUCCEEDED", "CANCELLED", 3)], LEGAL),
+    ("a step from elsewhere", PLANNED, "PURE", [event("T5", "UNKNOWN", "RECONCILING", 1)], FOLLOWS),
+    ("a fence left out", PLANNED, "PURE", [event("T2", "PLANNED", "DISPATCHED", 2)], FOLLOWS),
+    (
+        "a fence that jumps",
+        PLANNED,
+        "PURE",
+        [event("T2", "PLANNED", "DISPATCHED", 2, previous_fence=0)],
+        RISES,
+    ),
+    ("a second beginning", PLANNED, "PURE", [event("T10", "NEW", "QUARANTINED", 1)], FIRST),
+    ("the first fence again", PLANNED, "PURE", [insert("event")], ONE_EVENT),
+    (
+        "a second event on a fence",
+        DISPATCHED,
+        "PURE",
+        [event("T8", "PLANNED", "CANCELLED", 1)],
+        ONE_EVENT,
+    ),
+    # Attempts.
+    (
+        "dispatched without an attempt",
+        PLANNED,
+        "PURE",
+        step("T2", "PLANNED", "DISPATCHED", 1, **OWNED, first_dispatched_at=AT),
+        WHOLE,
+    ),
+    (
+        "dispatched with an attempt of another fence",
+        PLANNED,
+        "PURE",
+        [
+            *step("T2", "PLANNED", "DISPATCHED", 1, **OWNED, first_dispatched_at=AT),
+            insert("effect_attempt", fence=0),
+        ],
+        WHOLE,
+    ),
+    (
+        "dispatched again on the first attempt",
+        RETRYABLE,
+        "IDEMPOTENT",
+        step("T7", "RETRYABLE", "DISPATCHED", 5, **OWNED),
+        WHOLE,
+    ),
+    ("an attempt twice", DISPATCHED, "PURE", [insert("effect_attempt")], ONE_ATTEMPT),
+    (
+        "an attempt on another contract",
+        PLANNED,
+        "PURE",
+        [insert("effect_attempt", contract_id=uuid4())],
+        RECORDED,
+    ),
+    (
+        "an attempt under another class",
+        PLANNED,
+        "NON_RETRYABLE",
+        [insert("effect_attempt", effect_class="IDEMPOTENT")],
+        RECORDED,
+    ),
+    *(
+        case
+        for once in ("UNKNOWN", "NON_RETRYABLE")
+        for case in (
+            (
+                f"a second attempt of {once}",
+                DISPATCHED,
+                once,
+                [insert("effect_attempt", attempt=2)],
+                AT_MOST_ONCE,
+            ),
+            (
+                f"{once} retryable",
+                RECONCILING,
+                once,
+                step("T6", "RECONCILING", "RETRYABLE", 4),
+                NO_RETRY,
+            ),
+            (
+                f"{once} dispatched again at one blow",
+                DISPATCHED,
+                once,
+                [*AROUND, change(fence=5)],
+                WHOLE,
+            ),
+        )
+    ),
+    (
+        "PURE unknown",
+        DISPATCHED,
+        "PURE",
+        step("T4", "DISPATCHED", "UNKNOWN", 2, **FREE),
+        PURE_IS_KNOWN,
+    ),
+]
+
+
+def refused(place: Place, effect: Effect, writes: list[Write]):
+    """Write what must be refused, now or at the commit; return the error and the constraint."""
+    with pytest.raises(psycopg.Error) as caught:
+        serve(place.url, effect, *writes)
+    return type(caught.value), caught.value.diag.constraint_name
+
+
+@pytest.mark.parametrize(
+    ("given", "effect_class", "writes", "refusal"),
+    [pytest.param(*case, id=name) for name, *case in FORBIDDEN],
+)
+def test_the_ledger_refuses(place: Place, given, effect_class: str, writes, refusal):
+    effect = another(place.ours, effect_class)
+    serve(place.url, effect, *given)
+    assert refused(place, effect, writes) == refusal
+
+
+@pytest.mark.parametrize(
+    ("given", "writes", "refusal"),
+    [
+        (PLANNED, [event("T2", "PLANNED", "DISPATCHED", 1)], WHOLE),
+        (PLANNED, [insert("effect_attempt")], RECORDED),
+        ([*PLANNED[:2], *REFUSED], [insert("effect_open")], RECORDED_OPEN),
+        (SUCCEEDED, [insert("effect_outcome", revision=2)], WHOLE),
+    ],
+)
+def test_nobody_goes_on_with_another_tenants_effect(place: Place, given, writes, refusal):
+    effect = another(place.theirs)
+    serve(place.url, effect, *given)
+    assert refused(place, replace(effect, tenant_id=place.ours.tenant_id), writes) == refusal
+
+
+@pytest.mark.parametrize("table", ["contract_closing", "contract_state", "credential_binding"])
+def test_nobody_says_anything_of_another_tenants_contract(place: Place, table: str):
+    contract = replace(place.theirs, contract_id=uuid4())
+    serve(place.url, contract, insert("contract", name=str(uuid4())))
+
+    foreign = replace(contract, tenant_id=place.ours.tenant_id)
+    constraint = f"{table}_tenant_id_contract_id_fkey"
+    assert refused(place, foreign, [insert(table)]) == (errors.ForeignKeyViolation, constraint)
+
+    serve(place.url, contract, insert(table))
+
+
+def test_the_law_is_that_of_the_code(place: Place):
+    law = ask(place.url, "SELECT transition, from_state, to_state FROM legal_transition")
+    assert law == {(step.id, step.from_state, step.to_state) for step in TRANSITIONS}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "known"),
+    [("effect_open_state_is_open_check", OPEN), ("effect_outcome_status_is_closed_check", CLOSED)],
+)
+def test_the_states_are_those_of_the_code(place: Place, constraint: str, known):
+    definitions = dict(
+        ask(place.url, "SELECT conname::text, pg_get_constraintdef(oid) FROM pg_constraint")
+    )
+    assert set(re.findall("'([A-Z]+)'", definitions[constraint])) == known
+
+
+# --- CHECK constraints ------------------------------------------------------------------------------
+
+DIGEST = "sha256:" + "0" * 64
+
+# constraint: the table, and what is changed in a valid row
+CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "api_token_hash_is_sha256_check": ("api_token", {"token_hash": "\\x00"}),
+    "api_token_role_is_known_check": ("api_token", {"role": "root"}),
+    "contract_content_digest_is_true_check": ("contract_content", {"contract_digest": DIGEST}),
+    "contract_content_prompt_hash_is_sha256_check": ("contract_content", {"prompt_hash": "0"}),
+    "contract_content_schema_hash_is_sha256_check": ("contract_content", {"schema_hash": "0"}),
+    "contract_review_is_whole_check": ("contract", {"reviewer": "somebody"}),
+    "contract_state_lifecycle_is_known_check": ("contract_state", {"lifecycle": "GONE"}),
+    "contract_version_has_three_parts_check": ("contract", {"version": "1.0"}),
+    "credential_version_is_positive_check": ("credential", {"version": 0}),
+    "effect_attempt_at_most_once_check": (
+        "effect_attempt",
+        {"attempt": 2, "effect_class": "NON_RETRYABLE"},
+    ),
+    "effect_attempt_is_positive_check": ("effect_attempt", {"attempt": 0}),
+    "effect_class_is_known_check": ("effect", {"effect_class": "SAFE"}),
+    "effect_evidence_answer_is_known_check": ("effect_evidence", {"answer": "perhaps"}),
+    "effect_fingerprints_are_sha256_check": ("effect", {"operation_fingerprint": "\\x00"}),
+    "effect_idem_key_names_an_effect_check": ("effect_idem", {"kind": "key", "number": None}),
+    "effect_idem_kind_is_known_check": ("effect_idem", {"kind": "other"}),
+    "effect_number_is_positive_check": ("effect", {"number": 0}),
+    "effect_open_at_most_once_is_never_retryable_check": (
+        "effect_open",
+        {"state": "RETRYABLE", "effect_class": "UNKNOWN"},
+    ),
+    "effect_open_attempt_was_dispatched_check": ("effect_open", {"attempt": 1}),
+    "effect_open_counts_are_not_negative_check": ("effect_open", {"checks": -1}),
+    "effect_open_dispatched_has_an_owner_check": ("effect_open", {"worker_id": str(uuid4())}),
+    "effect_open_pure_is_never_unknown_check": (
+        "effect_open",
+        {"state": "RECONCILING", "effect_class": "PURE", "due_at": AT.isoformat()},
+    ),
+    "effect_open_state_is_open_check": ("effect_open", {"state": "SUCCEEDED"}),
+    "effect_open_waiting_is_due_check": ("effect_open", {"state": "UNKNOWN"}),
+    "effect_origin_is_known_check": ("effect", {"origin": "nowhere"}),
+    "effect_outcome_revision_is_positive_check": ("effect_outcome", {"revision": 0}),
+    "effect_outcome_status_is_closed_check": ("effect_outcome", {"status": "PLANNED"}),
+    "event_fence_rises_by_one_check": ("event", {"fence": -1}),
+    "event_first_is_new_check": ("event", {"from_state": "PLANNED"}),
+    "tenant_slug_is_a_label_check": ("tenant", {"slug": "Not a label"}),
+}
+
+
+def test_every_check_is_violated_here(place: Place):
+    known = ask(
+        place.url,
+        """
+        SELECT conname::text
+          FROM pg_constraint
+         WHERE contype = 'c' AND connamespace = 'public'::regnamespace AND coninhcount = 0
+        """,
+    )
+    assert known == CHECKS.keys()
+
+
+@pytest.mark.parametrize("constraint", CHECKS)
+def test_check(place: Place, constraint: str):
+    table, changes = CHECKS[constraint]
+    assert copied(place, table, {}) == "23505", "but for what is changed, the row is valid"
+    assert copied(place, table, changes) == constraint
+
+
+def copied(place: Place, table: str, changes: dict[str, Any]) -> str | None:
+    """Copy a row of ours with changes, as the owner; return the CHECK that refused, or the SQLSTATE."""
+    row = first_row(place, table, place.ours) | changes
+    with psycopg.connect(place.url) as connection, pytest.raises(psycopg.Error) as caught:
+        paste(connection, table, row)
+    checked = isinstance(caught.value, errors.CheckViolation)
+    return caught.value.diag.constraint_name if checked else caught.value.sqlstate
+
+
+def first_row(place: Place, table: str, effect: Effect) -> Row:
+    """Return the oldest row of a tenant as the owner reads it."""
+    statement = SQL("SELECT to_jsonb(row) FROM {} AS row WHERE tenant_id = %s LIMIT 1")
+    with psycopg.connect(place.url) as connection:
+        found = connection.execute(statement.format(Identifier(table)), [effect.tenant_id])
+        (row,) = found.fetchone() or ({},)
+    return row
+
+
+def paste(connection: psycopg.Connection, table: str, row: Row) -> None:
+    statement = SQL("INSERT INTO {0} SELECT (jsonb_populate_record(NULL::{0}, %s)).*")
+    connection.execute(statement.format(Identifier(table)), [Jsonb(row)])
+
+
+# --- privileges -------------------------------------------------------------------------------------
+
+
+def test_the_service_may_do_this_and_no_more(place: Place):
+    expected = {(table, "", verb) for table, verbs in MAY.items() for verb in verbs.split()}
+    for table, columns in MAY_UPDATE.items():
+        expected |= {(table, column, "UPDATE") for column in columns.split()}
+    granted = ask(
+        place.url,
+        """
+        SELECT class.relname::text, '', acl.privilege_type
+          FROM pg_class AS class, aclexplode(class.relacl) AS acl
+         WHERE class.relnamespace = 'public'::regnamespace
+           AND acl.grantee IN (0, 'tallystick_service'::regrole)
+         UNION
+        SELECT attrelid::regclass::text, attname::text, acl.privilege_type
+          FROM pg_attribute, aclexplode(attacl) AS acl
+         WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)
+           AND acl.grantee IN (0, 'tallystick_service'::regrole)
+        """,
+    )
+    assert granted == expected
+
+
+def test_the_service_may_call_this_and_no_more(place: Place):
+    functions = (
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+    )
+    callable_ = " AND has_function_privilege('tallystick_service', oid, 'EXECUTE')"
+    assert ask(place.url, functions + callable_) == MAY_CALL
+    # What runs with its owner's rights looks up names where nobody else can put any.
+    pinned = ask(
+        place.url,
+        functions
+        + " AND prosecdef AND proconfig[1] IS DISTINCT FROM 'search_path=public, pg_temp'",
+    )
+    assert pinned == set()
+
+
+def test_the_role_is_nothing_more(place: Place):
+    attributes = ask(
+        place.url,
+        """
+        SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolcanlogin OR rolreplication
+               OR rolbypassrls
+               OR EXISTS (SELECT FROM pg_auth_members WHERE member = pg_roles.oid)
+               OR EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid)
+          FROM pg_roles
+         WHERE rolname = 'tallystick_service'
+        """,
+    )
+    assert attributes == {False}
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY)
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE {} SET tenant_id = tenant_id", "DELETE FROM {}", "TRUNCATE {}"],
+)
+def test_what_is_written_stays(place: Place, table: str, statement: LiteralString):
+    assert denied(place, SQL(statement).format(Identifier(table)))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "run_id",
+        "number",
+        "tenant_id",
+        "contract_id",
+        "presented_contract_id",
+        "effect_class",
+        "deadline_at",
+    ],
+)
+def test_what_an_open_effect_is_stays(place: Place, column: str):
+    statement = SQL("UPDATE effect_open SET {0} = {0}").format(Identifier(column))
+    assert denied(place, statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT FROM api_token",
+        "SELECT FROM alembic_version",
+        "INSERT INTO tenant (tenant_id, slug) VALUES (gen_random_uuid(), 'mine')",
+        "INSERT INTO legal_transition VALUES ('T1', 'NEW', 'SUCCEEDED')",
+        "UPDATE service_key SET check_value = ''",
+        "SELECT effect_is_whole()",
+        "CREATE TABLE mine (id integer)",
+        "CREATE SCHEMA mine",
+        "CREATE ROLE mine",
+        "CREATE FUNCTION mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+        "CREATE INDEX ON effect (tool)",
+        "CREATE TABLE event_2999 PARTITION OF event DEFAULT",
+        "CREATE TRIGGER mine BEFORE INSERT ON effect EXECUTE FUNCTION effect_is_whole()",
+        "CREATE POLICY mine ON effect USING (true)",
+        "ALTER TABLE effect ADD COLUMN mine integer",
+        "ALTER TABLE effect DISABLE ROW LEVEL SECURITY",
+        "ALTER TABLE effect_open DISABLE TRIGGER ALL",
+        "ALTER TABLE event DROP CONSTRAINT event_follows_fkey",
+        "DROP TABLE effect",
+        "DROP FUNCTION effect_is_whole() CASCADE",
+        "GRANT SELECT ON api_token TO tallystick_service",
+        "SET session_replication_role = replica",
+        "SET LOCAL row_security = off; SELECT FROM effect",
+    ],
+)
+def test_the_service_may_not(place: Place, statement: LiteralString):
+    assert denied(place, SQL(statement))
+
+
+@pytest.mark.parametrize("statement", ["SELECT FROM {}", "DELETE FROM {}", "TRUNCATE {}"])
+def test_no_partition_is_a_way_around(place: Place, statement: LiteralString):
+    partitions = ask(
+        place.url, "SELECT relname::text FROM pg_class WHERE relispartition AND relkind = 'r'"
+    )
+    assert len(partitions) > len(APPEND_ONLY)
+    for partition in partitions:
+        assert denied(place, SQL(statement).format(Identifier(partition)))
+
+
+def denied(place: Place, statement: SQL | Composed) -> bool:
+    """Tell whether the service lacks the privilege for a statement; any other error is raised."""
+    try:
+        with service(place.url, place.ours.tenant_id) as connection:
+            connection.execute(statement)
+            connection.rollback()
+    except errors.InsufficientPrivilege:
+        return True
+    return False
+
+
+# --- tenants ----------------------------------------------------------------------------------------
+
+
+def test_every_table_of_a_tenant_is_in_play(place: Place):
+    tables = ask(
+        place.url,
+        """
+        SELECT relname::text
+          FROM pg_class
+         WHERE relkind IN ('r', 'p') AND NOT relispartition
+           AND relnamespace = 'public'::regnamespace
+        """,
+    )
+    assert tables - OF_NO_TENANT == set(OF_A_TENANT)
+    for table in OF_A_TENANT:
+        assert first_row(place, table, place.ours)
+        assert first_row(place, table, place.theirs)
+
+
+def test_every_table_of_a_tenant_is_held_to_it(place: Place):
+    policies = ask(
+        place.url,
+        """
+        SELECT polrelid::regclass::text, polpermissive, polcmd::text, polroles::text,
+               pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)
+          FROM pg_policy
+        """,
+    )
+    rule = (True, "*", "{0}", "(tenant_id = current_tenant())", None)
+    assert policies == {(table, *rule) for table in OF_A_TENANT}
+    held = ask(place.url, "SELECT relname::text FROM pg_class WHERE relrowsecurity")
+    assert held == set(OF_A_TENANT)
+
+
+@pytest.mark.parametrize("table", sorted(MAY.keys() - OF_NO_TENANT))
+def test_a_tenant_sees_its_own_rows_alone(place: Place, table: str):
+    statement = SQL("SELECT DISTINCT tenant_id FROM {}").format(Identifier(table))
+    for tenant_id, seen in [
+        (place.ours.tenant_id, [(place.ours.tenant_id,)]),
+        (place.theirs.tenant_id, [(place.theirs.tenant_id,)]),
+        ("", []),
+        (None, []),
+    ]:
+        with service(place.url, tenant_id) as connection:
+            assert connection.execute(statement).fetchall() == seen
+
+
+@pytest.mark.parametrize("table", sorted(MAY.keys() - OF_NO_TENANT))
+def test_a_tenant_changes_its_own_rows_alone(place: Place, table: str):
+    name, theirs = Identifier(table), place.theirs.tenant_id
+    with service(place.url, place.ours.tenant_id) as connection:
+        for column in MAY_UPDATE.get(table, "").split():
+            statement = SQL("UPDATE {0} SET {1} = {1} WHERE tenant_id = %s")
+            changed = connection.execute(statement.format(name, Identifier(column)), [theirs])
+            assert changed.rowcount == 0
+        if "DELETE" in MAY[table]:
+            statement = SQL("DELETE FROM {} WHERE tenant_id = %s").format(name)
+            assert connection.execute(statement, [theirs]).rowcount == 0
+
+
+@pytest.mark.parametrize("table", sorted(MAY.keys() - OF_NO_TENANT))
+def test_nobody_writes_for_another_tenant(place: Place, table: str):
+    row = first_row(place, table, place.theirs)
+    for tenant_id in (place.ours.tenant_id, "", None):
+        with (
+            pytest.raises(errors.InsufficientPrivilege),
+            service(place.url, tenant_id) as connection,
+        ):
+            paste(connection, table, row)
+
+
+def test_references_are_counted_over_all_tenants_for_the_owner_of_a_contract(place: Place):
+    ours = replace(place.ours, contract_id=uuid4())
+    serve(place.url, ours, insert("contract", name=str(uuid4())), insert("pin", pin_id=uuid4()))
+    for tenant_id in (ours.tenant_id, place.theirs.tenant_id):
+        effect = replace(ours, tenant_id=tenant_id, run_id=new_uuid7())
+        serve(place.url, effect, *PLANNED, insert("pin", pin_id=uuid4()))
+    presented = insert("effect_open", presented_contract_id=ours.contract_id)
+    serve(place.url, another(place.theirs), *PLANNED[:2], presented)
+
+    def counted(tenant_id: UUID | None) -> set[tuple[Any, ...]]:
+        with service(place.url, tenant_id) as connection:
+            found = connection.execute(
+                "SELECT kind, state, many FROM contract_references(%s)", [ours.contract_id]
+            )
+            return set(found.fetchall())
+
+    assert counted(ours.tenant_id) == {("effects", "PLANNED", 3), ("pins", None, 3)}
+    assert counted(place.theirs.tenant_id) == set()
+    assert counted(None) == set()
