@@ -304,16 +304,23 @@ def _row(table: Table, *cells: object) -> None:
 
 
 def _rows(rows: Iterable[JsonObject], columns: Mapping[str, str]) -> Table:
-    table = _table(*columns.values())
+    table = _table()
+    for name, title in columns.items():
+        whole = _is_time(name) or name.endswith("state")
+        table.add_column(title, overflow="fold", no_wrap=whole)
     for row in rows:
         _row(table, *(_cell(name, row.get(name)) for name in columns))
     return table
 
 
 def _cell(name: str, value: object) -> object:
-    if name.endswith(("_at", "_until")) or name == "at":
-        return _time(value)
-    return _state(str(value)) if name.endswith("state") else value
+    if name.endswith("state"):
+        return _state(str(value))
+    return _time(value) if _is_time(name) else value
+
+
+def _is_time(name: str) -> bool:
+    return name == "at" or name.endswith(("_at", "_until"))
 
 
 def _fields(values: JsonObject) -> Text:

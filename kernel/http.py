@@ -34,7 +34,7 @@ class _StrictRequest(Request):
             self._value = parse_json(body) if body else None
         except MalformedJson as fault:
             for part, refusal in _PARTS.items():
-                if fault.pointer.startswith(part):
+                if f"{fault.pointer}/".startswith(f"{part}/"):
                     pointer = fault.pointer.removeprefix(part)
                     raise refusal(fault.detail, pointer=pointer) from fault
             raise InvalidRequest(fault.detail, pointer=fault.pointer) from fault
@@ -61,8 +61,9 @@ class StrictRoute(APIRoute):
         return strict
 
 
-def scope_of(request: Request) -> Scope:
+async def scope_of(request: Request) -> Scope:
     """Return the scope that authentication made for this request."""
+    # A coroutine, though it waits for nothing: a plain function would be run in a thread.
     return cast("Scope", request.state.scope)
 
 

@@ -21,6 +21,7 @@ from ledger.state import State
 from ledger.store import LedgerStore, Search
 from registry.http import ReferenceBody
 from registry.store import RegistryStore
+from tallystick.errors import InvalidRequest
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute)
 
@@ -98,7 +99,9 @@ class OutcomeBody(Wire):
     not_sent: bool = False
 
     def report(self) -> Report:
-        """Return the report as a value."""
+        """Return the report as a value. Raises InvalidRequest where it contradicts itself."""
+        if self.not_sent and self.outcome != "failed":
+            raise InvalidRequest("What was not sent has failed.", pointer="/not_sent")
         return Report(
             worker_id=self.worker_id,
             fence=self.fence,

@@ -214,6 +214,7 @@ class EffectOutcomeRow(Row, table=True):
 
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number", "revision"),
+        UniqueConstraint("run_id", "number", "fence"),
         ForeignKeyConstraint(
             ["run_id", "number", "fence", "status"],
             ["event.run_id", "event.number", "event.fence", "event.to_state"],

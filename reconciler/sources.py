@@ -1,5 +1,6 @@
 """Asks a provider over HTTP. No transaction is open while it is asked."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -10,6 +11,8 @@ from ledger.settlement import Answer
 from reconciler.judgement import Judgement, Question, judge, url_of
 
 _BODY_BYTES_MAX: Final = 256 * 1024
+_PORTS: Final = {"http": 80, "https": 443}
+_NOT_ALLOWED: Final = "the host is not in the list of evidence hosts"
 
 SecretOf = Callable[[str], str | None]
 
@@ -35,12 +38,6 @@ class HttpSource:
         """
         assert contract.evidence is not None
         http = contract.evidence.http
-        url = httpx.URL(url_of(http, question))
-        if (
-            f"{url.host}:{url.port or {'https': 443, 'http': 80}.get(url.scheme)}"
-            not in self._allowed
-        ):
-            return Judgement(Answer.UNAVAILABLE, "the host is not in the list of evidence hosts")
         headers = dict(http.headers)
         if http.secret is not None:
             secret = self._secret_of(http.secret)
@@ -48,14 +45,21 @@ class HttpSource:
                 return Judgement(Answer.UNAVAILABLE, f"the secret {http.secret!r} is not there")
             headers["Authorization"] = f"Bearer {secret}"
         try:
-            async with self._client.stream(
-                "GET", url, headers=headers, timeout=http.timeout_seconds, follow_redirects=False
-            ) as response:
+            url = httpx.URL(url_of(http, question))
+            if f"{url.host}:{url.port or _PORTS[url.scheme]}" not in self._allowed:
+                return Judgement(Answer.UNAVAILABLE, _NOT_ALLOWED)
+            # The client's own timeout is for each read: an answer could drip in for ever.
+            async with (
+                asyncio.timeout(http.timeout_seconds),
+                self._client.stream(
+                    "GET", url, headers=headers, timeout=None, follow_redirects=False
+                ) as response,
+            ):
                 body = b""
                 async for chunk in response.aiter_bytes():
                     body += chunk
                     if len(body) > _BODY_BYTES_MAX:
                         return Judgement(Answer.UNAVAILABLE, "the answer is too large")
-        except (httpx.HTTPError, httpx.InvalidURL) as fault:
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError) as fault:
             return Judgement(Answer.UNAVAILABLE, f"not reached: {type(fault).__name__}")
         return judge(contract, question, response.status_code, body)

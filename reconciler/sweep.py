@@ -64,7 +64,10 @@ class Sweeper:
         moved = 0
         for tenant_id, tenant in await self.transact(None, tenants_due):
             caller = Caller(tenant_id, tenant, self.actor, "service")
-            moved += await self._sweep_tenant(caller)
+            try:
+                moved += await self._sweep_tenant(caller)
+            except Exception:  # noqa: BLE001 - whatever is wrong here, the other tenants go on
+                _log.exception("the sweep of tenant %s stopped", tenant)
         return moved
 
     async def _sweep_tenant(self, caller: Caller) -> int:
@@ -80,6 +83,8 @@ class Sweeper:
                 except TallystickError as fault:
                     # Its lease runs out, and the next sweep takes it up again.
                     _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
+                except Exception:  # noqa: BLE001 - as above, and the other effects go on
+                    _log.exception("effect %s was not settled", claim.effect.id)
 
         await asyncio.gather(*(handle(claim) for claim in claims))
         return stepped + len(claims)

@@ -67,7 +67,8 @@ class GrantBody(Wire):
 
     principal: Name
     capability: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+:[A-Za-z0-9_.{}-]+$")
+        str,
+        Field(max_length=256, pattern=r"^[A-Za-z0-9_.-]+:[A-Za-z0-9_.-]+:[A-Za-z0-9_.{}-]+$"),
     ]
 
 

@@ -1,7 +1,5 @@
 """What one can ask of the rollout: one use case a function."""
 
-from tallystick.resolution import Lifecycle
-
 from kernel.scope import Caller
 from kernel.wire import time_text
 from registry.entry import Entry
@@ -11,6 +9,7 @@ from rollout.retirement import Blocker, blockers, earliest
 from rollout.store import RolloutStore
 from tallystick.canonical import Json
 from tallystick.errors import ContractInUse, ContractRetired, InvalidRequest
+from tallystick.resolution import Lifecycle
 
 
 async def close(
@@ -103,10 +102,7 @@ async def _record(
 
 
 def _in_use(entry: Entry, found: tuple[Blocker, ...]) -> ContractInUse:
-    what = ", ".join(
-        f"{one.count} {one.kind} {one.state}" if one.state else f"{one.count} {one.kind}"
-        for one in found
-    )
+    what = ", ".join(_counted(one) for one in found)
     facts: dict[str, Json] = {
         "state": entry.state,
         "closed_at": time_text(entry.closed_at),
@@ -125,3 +121,8 @@ def _in_use(entry: Entry, found: tuple[Blocker, ...]) -> ContractInUse:
     return ContractInUse(
         f"{entry.contract.name}@{entry.contract.version} is still referred to: {what}.", facts=facts
     )
+
+
+def _counted(one: Blocker) -> str:
+    kind = one.kind.removesuffix("s") if one.count == 1 else one.kind
+    return f"{one.count} {kind} {one.state}" if one.state else f"{one.count} {kind}"

@@ -1,5 +1,7 @@
 """The HTTP application: the routes of every folder behind one gatehouse."""
 
+import asyncio
+import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
@@ -19,7 +21,7 @@ from kernel.http import ScopeDep
 from kernel.scope import Connection
 from server import problems
 from server.gatehouse import Authenticator, Gatehouse, Metrics
-from server.service import opened, reconciling
+from server.service import Service, opened, reconciling
 from server.settings import Settings
 from tallystick.errors import TallystickError
 
@@ -32,21 +34,24 @@ Send the token in `Authorization: Bearer <token>`; on a single machine it stands
 """
 
 
-def build(settings: Settings, *, reconcile: bool = False) -> FastAPI:
+def build(
+    settings: Settings, *, reconcile: bool = False, service: Service | None = None
+) -> FastAPI:
     """Return the application.
 
-    Its lifespan opens the service, and with ``reconcile`` runs the reconciler in it.
+    Its lifespan opens the service, unless it is given an open one, and with ``reconcile`` runs the
+    reconciler in it.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            service = await stack.enter_async_context(opened(settings))
-            app.state.database = service.database
-            app.state.keys = service.keys
-            app.state.authenticator = Authenticator(service.database)
+            running = service or await stack.enter_async_context(opened(settings))
+            app.state.database = running.database
+            app.state.keys = running.keys
+            app.state.authenticator = Authenticator(running.database)
             if reconcile:
-                await stack.enter_async_context(reconciling(service))
+                await stack.enter_async_context(reconciling(running))
             yield
 
     app = FastAPI(
@@ -124,11 +129,21 @@ def serve(settings: Settings, *, reconcile: bool) -> None:
 
     Raises RegistryUnavailable when the service cannot be opened.
     """
-    uvicorn.run(
-        build(settings, reconcile=reconcile),
-        host=settings.host,
-        port=settings.port,
-        log_level="info",
-        access_log=False,
-        timeout_graceful_shutdown=10,
-    )
+    asyncio.run(_serve(settings, reconcile=reconcile))
+
+
+async def _serve(settings: Settings, *, reconcile: bool) -> None:
+    # uvicorn raises a signal once more when it has stopped for it: that one ends nothing, so that
+    # the service is closed in order.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: None)
+    async with opened(settings) as service:
+        config = uvicorn.Config(
+            build(settings, reconcile=reconcile, service=service),
+            host=settings.host,
+            port=settings.port,
+            log_level="info",
+            access_log=False,
+            timeout_graceful_shutdown=10,
+        )
+        await uvicorn.Server(config).serve()

@@ -33,8 +33,9 @@ def prepare(database_url: str, home: Path, keys: KeyRing) -> None:
             connection.execute("SELECT ensure_partitions(3)")
             _register_keys(connection, keys)
             _register_admin(connection, home)
-    except psycopg.OperationalError as fault:
-        raise RegistryUnavailable("The database cannot be reached.") from fault
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as fault:
+        # Its own words may quote the address, and with it the password.
+        raise RegistryUnavailable("The database cannot be reached or prepared.") from fault
 
 
 def _register_keys(connection: psycopg.Connection, keys: KeyRing) -> None:

@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 
@@ -44,7 +45,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Service]:
         own.
     """
     async with AsyncExitStack() as stack:
-        home = open_home(settings.home)
+        home = _open_home(settings)
         database_url = settings.database_url
         if database_url is None:
             embedded = await _attach(settings)
@@ -59,6 +60,13 @@ async def opened(settings: Settings) -> AsyncGenerator[Service]:
             Database.opened(database_url, pool_size=settings.pool_size)
         )
         yield Service(settings, database, keys)
+
+
+def _open_home(settings: Settings) -> Path:
+    try:
+        return open_home(settings.home)
+    except OSError as fault:
+        raise RegistryUnavailable(f"The home folder cannot be used: {fault}.") from fault
 
 
 async def _attach(settings: Settings) -> EmbeddedPostgres:

@@ -1,15 +1,22 @@
-"""The service for tests: the application on a fresh database, a provider, and the reconciler by hand."""
+"""The service for tests: an application on a fresh database, a provider, and what works on both."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid4
 
 import httpx
+import psycopg
 import pytest
+from psycopg.rows import TupleRow
+from psycopg.sql import SQL, Identifier
 
-from reconciler.sources import HttpSource
+from reconciler.sources import HttpSource, SecretOf
 from reconciler.sweep import Sweeper
+from server.bootstrap import token_hash
 from tests.api import Api, running
 from tests.provider import Provider, listening
 
@@ -17,14 +24,14 @@ _ROUNDS_MAX = 200
 
 
 @pytest.fixture
-async def api(database_url: str, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(database_url: str, tmp_path: Path) -> AsyncGenerator[Api]:
     """The application in this process, on a database of its own."""
     async with running(database_url, tmp_path / "home") as api:
         yield api
 
 
 @pytest.fixture
-async def provider() -> AsyncIterator[Provider]:
+async def provider() -> AsyncGenerator[Provider]:
     """A provider on loopback that keeps its own books."""
     async with listening() as provider:
         yield provider
@@ -51,11 +58,145 @@ class Sweep:
         raise AssertionError(f"the effect is {shown['state']}, not {state}: {shown['events']}")
 
 
-@pytest.fixture
-async def sweep(api: Api, provider: Provider) -> AsyncIterator[Sweep]:
-    """The reconciler of the application's database; it may ask the provider, and nobody else."""
+def sweeper_of(api: Api, source: HttpSource, *, name: str = "test") -> Sweep:
+    """Return a reconciler of the application's database, without jitter."""
+    state = api.app.state
+    return Sweep(
+        Sweeper(state.database.transact, state.keys, source, f"reconciler:{name}", lambda: 0.0)
+    )
+
+
+@asynccontextmanager
+async def asking(
+    hosts: Iterable[str], secret_of: SecretOf = lambda _: None
+) -> AsyncGenerator[HttpSource]:
+    """Give a source that may ask these hosts, and nobody else."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        allowed = frozenset({f"127.0.0.1:{provider.port}"})
-        source = HttpSource(client, allowed, lambda _: None)
-        state = api.app.state
-        yield Sweep(Sweeper(state.database.transact, state.keys, source, "reconciler:test", lambda: 0.0))
+        yield HttpSource(client, frozenset(hosts), secret_of)
+
+
+@pytest.fixture
+async def sweep(api: Api, provider: Provider) -> AsyncGenerator[Sweep]:
+    """The reconciler of the application's database; it may ask the provider, and nobody else."""
+    async with asking([f"127.0.0.1:{provider.port}"]) as source:
+        yield sweeper_of(api, source)
+
+
+class Owner:
+    """The owner of the database: sees all rows, and does what no route can."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[TupleRow]) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: str, *values: Any) -> list[TupleRow]:
+        """Run one statement, and return its rows if it has any."""
+        cursor = await self._connection.execute(statement.encode(), values or None)
+        return await cursor.fetchall() if cursor.description else []
+
+    async def one(self, statement: str, *values: Any) -> Any:
+        """Return the one value that a statement asks for."""
+        ((value,),) = await self.rows(statement, *values)
+        return value
+
+    async def run_out(self, effect: dict[str, Any]) -> None:
+        """Let what an effect waits for run out: its lease, its deadline, its back-off."""
+        await self.rows(
+            "UPDATE effect_open SET due_at = clock_timestamp() - interval '1 second'"
+            " WHERE run_id = %s AND number = %s",
+            *_key(effect),
+        )
+
+    async def pass_deadline(self, effect: dict[str, Any]) -> None:
+        """Let the deadline of a plan pass."""
+        await self.rows(
+            "UPDATE effect_open SET (due_at, deadline_at) ="
+            " ROW (clock_timestamp() - interval '1 second',"
+            " clock_timestamp() - interval '1 second')"
+            " WHERE run_id = %s AND number = %s",
+            *_key(effect),
+        )
+
+    async def suspend(self, name: str, version: str, *, suspended: bool = True) -> None:
+        """Suspend a version, or let it run again."""
+        await self._state(name, version, "suspended", suspended)
+
+    async def live(self, name: str, version: str, lifecycle: str) -> None:
+        """Put a version where it is in its life."""
+        await self._state(name, version, "lifecycle", lifecycle)
+
+    async def _state(self, name: str, version: str, column: str, value: Any) -> None:
+        statement = SQL(
+            "UPDATE contract_state AS state SET {} = %s FROM contract"
+            " WHERE contract.contract_id = state.contract_id AND name = %s AND version = %s"
+        ).format(Identifier(column))
+        await self._connection.execute(statement, (value, name, version))
+
+    async def tenant(self, slug: str, principal: str = "admin") -> str:
+        """Make a tenant, and return a token of it."""
+        tenant_id, token = uuid4(), secrets.token_urlsafe(32)
+        await self.rows("INSERT INTO tenant (tenant_id, slug) VALUES (%s, %s)", tenant_id, slug)
+        await self.rows(
+            "INSERT INTO api_token (tenant_id, token_id, token_hash, principal, role)"
+            " VALUES (%s, %s, %s, %s, 'admin')",
+            *(tenant_id, uuid4(), token_hash(token), principal),
+        )
+        return token
+
+    async def tables(self) -> list[str]:
+        """Return the name of every table that holds rows."""
+        found = await self.rows(
+            "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+            " AND relnamespace = 'public'::regnamespace ORDER BY relname"
+        )
+        return [name for (name,) in found]
+
+    async def counts(self) -> dict[str, int]:
+        """Return how many rows each table holds."""
+        return {
+            table: (await self.rows(f"SELECT count(*) FROM {table}"))[0][0]
+            for table in await self.tables()
+        }
+
+    async def dump(self) -> str:
+        """Return every row of every table as text, and what is binary in it as text too."""
+        lines = [
+            f"{table} {row}"
+            for table in await self.tables()
+            for (row,) in await self.rows(f"SELECT {table}::text FROM {table}")
+        ]
+        lines += [
+            repr(value)
+            for statement in (
+                "SELECT sealed FROM effect_payload",
+                "SELECT request_fingerprint || operation_fingerprint FROM effect",
+            )
+            for (value,) in await self.rows(statement)
+        ]
+        return "\n".join(lines)
+
+
+def _key(effect: dict[str, Any]) -> tuple[UUID, int]:
+    run_id, _, number = effect["effect_id"].partition(".")
+    return UUID(run_id), int(number)
+
+
+@pytest.fixture
+async def owner(database_url: str) -> AsyncGenerator[Owner]:
+    """The owner of the application's database."""
+    async with owning(database_url) as owner:
+        yield owner
+
+
+@asynccontextmanager
+async def owning(database_url: str) -> AsyncGenerator[Owner]:
+    """Connect to a database as its owner; every statement is a transaction of its own."""
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        yield Owner(connection)
+
+
+@pytest.fixture
+async def other(api: Api, owner: Owner) -> AsyncGenerator[Api]:
+    """The application as an administrator of a second tenant has it."""
+    other = api.speaking_for(await owner.tenant("other"))
+    async with other.http:
+        yield other

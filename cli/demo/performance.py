@@ -36,6 +36,11 @@ def perform(*, json_output: bool, keep: bool) -> int:
     with Services() as services:
         with console.status("Starting PostgreSQL, the server, the reconciler and a provider ..."):
             services.start()
+        story.opening(
+            "Everything here is real: a PostgreSQL of its own, the server "
+            f"({services.url}), the reconciler, and a billing provider ({services.provider_url}) "
+            "that keeps books of its own are processes on this machine."
+        )
         lines = asyncio.run(_on_stage(services, story))
         services.kept = keep
     seconds = time.monotonic() - begun

@@ -30,6 +30,11 @@ class Story:
         encoding = console.encoding.lower()
         self._marks = ("✓", "✗") if encoding.startswith("utf") else ("ok", "FAILED")
 
+    def opening(self, text: str) -> None:
+        """Say what is about to be shown."""
+        self._console.print()
+        self.tell(text)
+
     def chapter(self, title: str, text: str) -> None:
         """Begin a chapter with what it is about."""
         self._number += 1
@@ -70,6 +75,6 @@ class Story:
     def _print(self, head: Text, text: str, style: str = "") -> None:
         """Write a text below itself, to the right of its head."""
         hang = MARGIN + len(head)
-        lines = textwrap.wrap(text, self._width - hang, break_on_hyphens=False)
+        lines = textwrap.wrap(" ".join(text.split()), self._width - hang, break_on_hyphens=False)
         below = ("\n" + " " * hang).join(lines)
         self._console.print(Text.assemble(" " * MARGIN, head, (below, style)), soft_wrap=True)

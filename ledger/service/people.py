@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from tallystick.contract import Contract
+from tallystick.resolution import Lifecycle
 
 from ledger import settlement
 from ledger.effect import Effect, OpenEffect
@@ -11,7 +12,7 @@ from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer, Resolution
 from ledger.state import State
-from tallystick.errors import EffectConflict
+from tallystick.errors import EffectConflict, EffectNotRetryable
 
 _ANSWERS: Final = {
     State.SUCCEEDED: Answer.APPLIED,
@@ -39,10 +40,15 @@ async def cancel(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
 async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -> View:
     """Settle a quarantined effect by a person's word.
 
-    Raises as :func:`ledger.settlement.resolve` does.
+    Raises as :func:`ledger.settlement.resolve` does, and EffectNotRetryable for a new attempt on a
+    version that is retired.
     """
     effect, before, contract, now = await _held_open(ledger, effect_id)
     step = settlement.resolve(before, contract, resolution, now)
+    # Needs no lock: what a queue brings for a retired version is the only work that it has.
+    entry = await ledger.registry.entry_by_id(effect.contract_id)
+    if step.to_state is State.RETRYABLE and entry.lifecycle is Lifecycle.RETIRED:
+        raise EffectNotRetryable(f"{effect.tool}@{effect.version} is retired.")
     await ledger.store.keep(
         effect_id,
         fence=step.fence,

@@ -119,7 +119,6 @@ async def _plan_new(
 ) -> View | None:
     """Write a new effect, or return None when another transaction did."""
     first, entry = await _admitted(ledger, request, presented)
-    _check_arguments(entry.contract, request.arguments)
     used = await ledger.store.tool_version(effect_id.run_id, entry.contract.name, entry.contract_id)
     if used != entry.contract_id:
         other = (await ledger.registry.entry_by_id(used)).contract.version
@@ -127,6 +126,7 @@ async def _plan_new(
             f"Run {request.run!r} uses {entry.contract.name}@{other} already.",
             facts={"run": request.run, "uses": str(other)},
         )
+    _check_arguments(entry.contract, request.arguments)
     effect = _effect(ledger, request, entry, effect_id, name)
     steps = [first]
     refusal = None

@@ -10,6 +10,7 @@ from ledger.completion import Report, Verdict
 from ledger.effect import Effect
 from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
+from ledger.settlement import Answer
 from tallystick.canonical import Json
 from tallystick.errors import FenceStale, NotFound
 from tallystick.schema import Validator, redact
@@ -31,7 +32,12 @@ async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
         return await _late(ledger, effect, told, held.read_at)
     assert held.open is not None
     # In a new statement after the lock: evidence that came while this waited for the lock is seen.
-    evidence = [one for one in await ledger.store.evidence(effect_id) if one.fence >= told.fence]
+    # What was refused or absent before this attempt says nothing of it; what was applied, was.
+    evidence = [
+        one
+        for one in await ledger.store.evidence(effect_id)
+        if one.fence >= told.fence or one.answer == Answer.APPLIED
+    ]
     violations = _violations(contract, told)
     redacted = replace(told, result=_redacted_result(contract, told))
     step = completion.decide(held.open, contract, redacted, evidence, violations, held.read_at)

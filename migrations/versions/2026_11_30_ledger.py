@@ -153,8 +153,8 @@ CREATE TABLE effect_payload (
 )
 """
 
-# Two rules stand here as keys: every attempt carries the recorded tenant, contract and class, and an effect
-# of a class that may run at most once has no second attempt.
+# Two rules stand here as keys: every attempt carries the recorded tenant, contract and class, and an
+# effect of a class that may run at most once has no second attempt.
 _EFFECT_ATTEMPT = """
 CREATE TABLE effect_attempt (
     run_id              uuid        NOT NULL,
@@ -226,7 +226,8 @@ CREATE TABLE event (
 ) PARTITION BY RANGE (run_id)
 """
 
-# An outcome says what the event of its fence says.
+# An outcome says what the event of its fence says, and each event has one: a result never changes
+# without a step.
 _EFFECT_OUTCOME = """
 CREATE TABLE effect_outcome (
     run_id              uuid        NOT NULL,
@@ -245,6 +246,7 @@ CREATE TABLE effect_outcome (
     reason              text        NOT NULL,
     finished_at         timestamptz NOT NULL,
     CONSTRAINT effect_outcome_pkey PRIMARY KEY (run_id, number, revision),
+    CONSTRAINT effect_outcome_run_id_number_fence_key UNIQUE (run_id, number, fence),
     CONSTRAINT effect_outcome_event_fkey FOREIGN KEY (run_id, number, fence, status)
         REFERENCES event (run_id, number, fence, to_state),
     CONSTRAINT effect_outcome_revision_is_positive_check CHECK (revision >= 1),
@@ -274,9 +276,9 @@ CREATE TABLE worker_session (
 )
 """
 
-# Checked at commit: an effect, its last event, and its open row or current outcome are there, of one tenant,
-# and say the same; and what is dispatched has its attempt. A belt over the braces: the service needs no
-# trigger to be right.
+# Checked at commit: an effect, its last event, and its open row or current outcome are there, of one
+# tenant, and say the same; and what is dispatched has its attempt. A belt over the braces: the service
+# needs no trigger to be right.
 _WHOLE = """
 CREATE FUNCTION effect_is_whole() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp
@@ -292,7 +294,8 @@ BEGIN
     SELECT tenant_id INTO owner FROM effect WHERE run_id = it.run_id AND number = it.number;
     SELECT fence, to_state INTO last FROM event
      WHERE run_id = it.run_id AND number = it.number ORDER BY fence DESC LIMIT 1;
-    SELECT fence, state, attempt INTO opened FROM effect_open WHERE run_id = it.run_id AND number = it.number;
+    SELECT fence, state, attempt INTO opened FROM effect_open
+     WHERE run_id = it.run_id AND number = it.number;
     SELECT fence, status INTO closed FROM effect_outcome
      WHERE run_id = it.run_id AND number = it.number ORDER BY revision DESC LIMIT 1;
     IF owner IS DISTINCT FROM it.tenant_id THEN

@@ -8,8 +8,8 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-# Roles belong to the whole cluster: several databases of one cluster share this one, and two of them may
-# be prepared at the same moment. Where the role stands already, an owner need not be able to make any.
+# Roles belong to the whole cluster: several databases of one cluster share this one, and two of them
+# may be prepared at the same moment. Where it stands already, an owner need not be able to make any.
 _ROLE = """
 DO $$
 BEGIN
@@ -26,7 +26,8 @@ $$
 _MEMBERSHIP = """
 DO $$
 DECLARE
-    may text := CASE WHEN current_setting('server_version_num')::integer < 160000 THEN 'MEMBER' ELSE 'SET' END;
+    version  integer := current_setting('server_version_num');
+    may      text := CASE WHEN version < 160000 THEN 'MEMBER' ELSE 'SET' END;
 BEGIN
     IF NOT pg_has_role(current_user, 'tallystick_service', may) THEN
         GRANT tallystick_service TO CURRENT_USER;

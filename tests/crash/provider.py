@@ -1,6 +1,6 @@
 """The judge: a provider that keeps its own books, and is sometimes slow, down, or cut off.
 
-    python -m tests.crash.provider BOOKS
+    python -m tests.crash.provider BOOKS SEED
 
 It prints its port once it listens on the loopback.
 
@@ -55,8 +55,7 @@ class Books:
         with self._lock:
             self._write(request)
             return sum(
-                (one.entry, one.effect_id) == ("request", request.effect_id)
-                for one in self._lines
+                (one.entry, one.effect_id) == ("request", request.effect_id) for one in self._lines
             )
 
     def book(self, request: Line) -> tuple[int, Line]:
@@ -99,9 +98,10 @@ class Provider(ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, seed: int) -> None:
         super().__init__(("127.0.0.1", 0), _Desk)
         self.books = books
+        self.seed = seed
 
 
 class _Desk(BaseHTTPRequestHandler):
@@ -127,8 +127,7 @@ class _Desk(BaseHTTPRequestHandler):
             **_entry("request"),
         )
         earlier = self.server.books.note(request) - 1
-        trouble = json.loads(text)["trouble"]
-        random = Random(f"{request.effect_id}:{earlier}")
+        trouble, item = json.loads(text)["trouble"], json.loads(text)["item"]
         if trouble == "declines":
             self._answer(422, {"error": "declined"})
         elif trouble == "is_down_at_first" and not earlier:
@@ -136,7 +135,7 @@ class _Desk(BaseHTTPRequestHandler):
         elif request.kind == "pure":
             self._answer(200, {"reference": "none"})
         else:
-            self._book(request, trouble, random)
+            self._book(request, trouble, Random(f"{self.server.seed}:{item}:{earlier}"))
 
     def _book(self, request: Line, trouble: str, random: Random) -> None:
         if trouble == "books_late":
@@ -171,6 +170,6 @@ def _shown(booking: Line) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    with Provider(Books(Path(sys.argv[1]))) as provider:
+    with Provider(Books(Path(sys.argv[1])), int(sys.argv[2])) as provider:
         print(provider.server_address[1], flush=True)
         provider.serve_forever()

@@ -78,9 +78,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Kill one process, some time after the fault before; start it again after it was down."""
+    """Kill one process, and start it again after a while.
+
+    Most faults wait until the service works again, and then some time; the others strike while it
+    still recovers from the fault before.
+    """
 
     victim: str
+    number: int
+    awaits_recovery: bool
     after_seconds: float
     down_seconds: float
 
@@ -106,17 +112,24 @@ def draw_items(seed: int, count: int) -> list[Item]:
 def draw_faults(seed: int) -> list[Fault]:
     """Return the faults of a test, in their order."""
     random = Random(f"{seed}:faults")
-    victims = [victim for victim, times in FAULTS.items() for _ in range(times)]
+    victims = [(victim, number) for victim, times in FAULTS.items() for number in range(times)]
     random.shuffle(victims)
-    return [Fault(one, random.uniform(0.2, 2.2), random.uniform(0.0, 1.0)) for one in victims]
+    return [
+        Fault(
+            victim=victim,
+            number=number,
+            awaits_recovery=random.random() < 0.75,
+            after_seconds=random.uniform(0.0, 1.5),
+            down_seconds=random.uniform(0.0, 1.0),
+        )
+        for victim, number in victims
+    ]
 
 
 def share_of(seed: int, items: Sequence[Item], worker: int, workers: int) -> list[Item]:
     """Return what one worker works on, in its order: its part, and some of the others' parts."""
     random = Random(f"{seed}:share:{worker}")
-    mine = [
-        item for item in items if item.number % workers == worker or random.random() < 1 / 6
-    ]
+    mine = [item for item in items if item.number % workers == worker or random.random() < 1 / 6]
     random.shuffle(mine)
     return mine
 

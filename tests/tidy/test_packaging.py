@@ -129,6 +129,10 @@ def test_both_distributions_have_one_version():
     )
 
 
+def test_both_distributions_carry_one_licence():
+    assert (ROOT / "sdk/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_no_other_distribution_owns_our_import_names():
     found = strangers(importlib.metadata.packages_distributions())
     assert not found, f"pip installs one over the other without a word; uninstall: {found}"

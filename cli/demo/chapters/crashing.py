@@ -74,13 +74,15 @@ async def _kill(stage: Stage, crash: Crash) -> tuple[str, int]:
 
 def _check_settled(stage: Stage, crash: Crash, effect: JsonObject) -> None:
     when = "after" if crash.moment == AFTER_SEND else "before"
+    noun = "invoice" if crash.tool == INVOICE else "transfer"
     lost = any(event["to_state"] == "UNKNOWN" for event in effect["events"])
     answers = [one["answer"] for one in effect["evidence"]]
     says = "applied" if crash.moment == AFTER_SEND else "absent"
     stage.check(
-        f"{effect['effect_class']}, killed {when} sending: {crash.ends}",
+        f"the {noun} whose worker was killed {when} sending becomes {crash.ends}",
         ok=effect["state"] == crash.ends and lost and answers[-1:] == [says],
-        answer=f"{path_of(effect)}; the provider says {answers[-1] if answers else 'nothing'}",
+        answer=f"{effect['effect_class']}: {path_of(effect)};"
+        f" the provider says {answers[-1] if answers else 'nothing'}",
     )
 
 

@@ -6,10 +6,10 @@ patterns (linear time only), references (inside the document only) and the numbe
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from tallystick.canonical import Json, MalformedJson, canonical_bytes, check_json, pointer_join
+from tallystick.canonical import Json, MalformedJson, canonical_bytes, check_json
 from tallystick.errors import InvalidContract, TooLarge
 from tallystick.schema_faults import first_line, schema_faults
 from tallystick.subschema import (
@@ -193,7 +193,7 @@ class Validator:
 
     def _is_explainable(self, value: Json) -> bool:
         # The engine's verdict takes polynomial time. Its errors take exponential time where schemas
-        # recur, and each is copied on every level above it: hence a step costs as much as its depth.
+        # recur, and each is copied on every level above it: so a step costs as much as its depth.
         budget = EXPLAIN_COST_MAX
         pending: list[Iterator[tuple[Position, Json]]] = [iter([(self._positions.root, value)])]
         while pending and budget > 0:
@@ -202,9 +202,7 @@ class Validator:
                 pending.pop()
                 continue
             budget -= len(pending)
-            position, part = step
-            same = ((each, part) for each in self._positions.same_value(position))
-            pending.append(chain(same, self._positions.inside(position, part)))
+            pending.append(self._positions.applied(*step))
         return budget > 0
 
 

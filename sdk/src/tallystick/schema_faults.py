@@ -64,8 +64,8 @@ def schema_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
         for tokens, detail in _position_faults(positions, position, dialect):
             yield position.pointer + pointer_join(*tokens), detail
     yield from _name_faults(positions)
-    yield from _form_faults(schema, dialect)
     yield from _pattern_faults(positions)
+    yield from _form_faults(schema, dialect)
     yield from _hop_faults(positions)
     yield from _cost_faults(positions)
 
@@ -102,7 +102,7 @@ def _name_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
         names = {(position.base, name) for name in anchors(position)}
         if position.base == position.pointer and position.uri:
             names.add((position.uri, ""))
-            if position.pointer and ("#" in position.uri or "json-schema.org/" in position.uri):
+            if position.pointer and ("#" in position.uri or "//json-schema.org/" in position.uri):
                 yield position.pointer + "/$id", "the identifier is not one for a part of a schema"
         if names & taken:
             yield position.pointer, "another schema has the same identifier or anchor"

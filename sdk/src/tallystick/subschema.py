@@ -199,8 +199,10 @@ class Subschemas:
                 pending.extend(self.same_value(position))
         return list(found.values())
 
-    def inside(self, position: Position, value: Json) -> Iterator[tuple[Position, Json]]:
-        """Yield the schemas that this one applies inside a value, each with the value it gets."""
+    def applied(self, position: Position, value: Json) -> Iterator[tuple[Position, Json]]:
+        """Yield the schemas that this one applies to a value and inside it, each with its value."""
+        for same in self.same_value(position):
+            yield same, value
         if isinstance(value, dict):
             for name, item in value.items():
                 for child in self.member(position, name):

@@ -1,5 +1,7 @@
 """Where a command goes, and with which token."""
 
+import socket
+
 import pytest
 
 ME = {"tenant": "default", "principal": "admin", "role": "admin"}
@@ -53,3 +55,46 @@ def test_a_segment_of_a_path_is_quoted(run, wire):
     wire.refuse("GET /v1/effects/../whoami", "not_found", status=404)
     assert run("effects", "show", "../whoami").exit_code == 1
     assert wire.requests[0].url.raw_path == b"/v1/effects/..%2Fwhoami"
+
+
+SECRET = "hunter2"
+IN_PROCESS = [["list"], ["init"], ["reconcile"], ["publish", "FILE"]]
+
+
+@pytest.mark.parametrize("arguments", IN_PROCESS)
+def test_a_database_that_does_not_answer_is_3(arguments, run, tmp_path, write_contract):
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # bound, and not listening
+        database = f"postgresql://ada:{SECRET}@127.0.0.1:{bound.getsockname()[1]}/ledger"
+        environment = {"TALLYSTICK_URL": None, "DATABASE_URL": database}
+        given = [each if each != "FILE" else write_contract() for each in arguments]
+        result = run(*given, "--home", str(tmp_path), env=environment)
+    assert result.exit_code == 3
+    assert "Error: The database cannot be reached. [registry_unavailable]" in result.stderr
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["init"], ["serve"], ["reconcile"]])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", f"postgresql://ada:{SECRET}@[/"),
+        ("DATABASE_URL", f"{SECRET} is no database"),
+        ("TALLYSTICK_PORT", SECRET),
+    ],
+)
+def test_a_setting_that_cannot_be_one_is_2(name, value, arguments, run, tmp_path):
+    environment = {"TALLYSTICK_URL": None, name: value}
+    result = run(*arguments, "--home", str(tmp_path), env=environment)
+    assert result.exit_code == 2
+    assert name in result.stderr
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["init"], ["reconcile"]])
+def test_a_home_that_cannot_be_made_is_3(arguments, run, tmp_path):
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "home"
+    result = run(*arguments, "--home", str(home), env={"TALLYSTICK_URL": None})
+    assert result.exit_code == 3
+    assert "The service cannot start" in result.stderr

@@ -1,0 +1,162 @@
+"""A worker: calls the provider for its share of the work, until all of it is closed.
+
+    python -m tests.crash.worker FOLDER SEED NUMBER GENERATION
+
+The registry is where TALLYSTICK_URL and TALLYSTICK_TOKEN say. What the worker was told, it writes
+into a journal of its own; a worker that takes the place of a killed one reads all journals, and
+goes on with what no journal calls closed.
+"""
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import httpx
+
+from tallystick import Client, Effect, EffectFailed, EffectNotOwned, NotSent, ToolReference
+from tallystick.errors import MixedVersions, TallystickError
+from tests.crash.scenario import LEASE_SECONDS, SETTLE_SECONDS, Item, load, share_of
+
+WORKERS: Final = 3
+THREADS: Final = 4
+AGAIN_SECONDS: Final = 0.4
+CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
+FINAL: Final = CLOSED | {"QUARANTINED"}
+
+References = dict[str, list[ToolReference]]
+
+
+class Journal:
+    """What one worker process was told, a line each; a kill leaves every whole line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(self, **facts: Any) -> None:
+        os.write(self._file, json.dumps(facts).encode() + b"\n")
+
+
+def read_journals(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read what all workers were told."""
+    for path in folder.glob("journal-*"):
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+class Worker:
+    """What the threads of one process share."""
+
+    def __init__(self, folder: Path, seed: int, number: int, generation: int) -> None:
+        tools = json.loads((folder / "references.json").read_text())
+        self._references: References = {
+            tool: [ToolReference.from_json(one) for one in references]
+            for tool, references in tools.items()
+        }
+        closed = {told["closed"] for told in read_journals(folder) if "closed" in told}
+        mine = share_of(seed, load(folder / "work.json"), number, WORKERS)
+        self._work = deque(item for item in mine if item.number not in closed)
+        self._name = f"{seed}:{number}:{generation}"
+        self._journal = Journal(folder / f"journal-{number}-{generation}")
+        self._client = Client(timeout_seconds=3, retry_seconds=3)
+        self._provider = httpx.Client(
+            base_url=(folder / "provider.url").read_text(), trust_env=False, timeout=5
+        )
+
+    def work(self, thread: int) -> None:
+        """Take items until none is left. What is not closed yet goes to the end of the queue."""
+        random = Random(f"{self._name}:{thread}")
+        while self._work:
+            try:
+                item = self._work.popleft()
+            except IndexError:
+                return
+            if self._attempt(item, random):
+                self._journal.note(closed=item.number)
+            else:
+                self._work.append(item)
+                time.sleep(random.uniform(0, AGAIN_SECONDS))
+
+    def _attempt(self, item: Item, random: Random) -> bool:
+        """Run an item once; return whether it is closed for good."""
+        versions = self._references[item.tool]
+        for reference in random.sample(versions, len(versions)):
+            try:
+                effect = self._effect(item, reference)
+                with effect:
+                    if effect.recorded:
+                        self._journal.note(effect_id=effect.effect_id)
+                    self._body(item, effect, random)
+                effect.result()
+            except MixedVersions:
+                continue  # the run uses another version: so do we
+            except EffectFailed:
+                return True
+            except EffectNotOwned as refusal:
+                self._journal.note(effect_id=refusal.effect_id)
+                return refusal.state in FINAL
+            except (TallystickError, httpx.HTTPError):
+                return False
+            # A PURE call that ran without the registry is not in its books: it is made again.
+            return effect.recorded
+        raise AssertionError(f"no version of {item.tool} suits the run {item.run}")
+
+    def _effect(self, item: Item, reference: ToolReference) -> Effect:
+        terms = {"run": item.run, "effect": item.effect}
+        if not item.plans_first:
+            return self._client.effect(reference, item.arguments, **terms)
+        planned = self._client.plan(reference, item.arguments, **terms)
+        self._journal.note(effect_id=planned.effect_id)
+        return self._client.dispatch(planned.effect_id)
+
+    def _body(self, item: Item, effect: Effect, random: Random) -> None:
+        trouble, is_first = item.trouble, _attempt_of(effect) == 1
+        if trouble == "does_not_send":
+            raise NotSent("the item says so")
+        if trouble == "pauses_before_send":
+            time.sleep(random.uniform(0, LEASE_SECONDS))
+        headers = effect.headers()
+        if trouble == "sends_after_its_lease" and is_first and item.effect_class != "REPLAYABLE":
+            # It looked at its clock, and then the machine stood still. No fence stops this one.
+            time.sleep(LEASE_SECONDS + SETTLE_SECONDS + random.uniform(0, 1.5))
+        answer = self._provider.post(
+            f"/{item.effect_class.lower()}",
+            content=json.dumps(item.arguments, sort_keys=True),
+            headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(_fence_of(effect))},
+        )
+        if trouble == "pauses_before_report":
+            time.sleep(random.uniform(0, LEASE_SECONDS))
+        if trouble == "reports_after_its_lease" and is_first:
+            time.sleep(LEASE_SECONDS + random.uniform(0, 1.5))
+        if answer.status_code == 422:
+            effect.failed("declined", "The provider declined.")
+        else:
+            reference = answer.raise_for_status().json()["reference"]
+            effect.succeeded({"reference": reference}, provider_reference=reference)
+
+
+def _fence_of(effect: Effect) -> int:
+    # The library keeps the fence to itself; this provider wants it, to be a judge.
+    return effect._dispatch.fence if effect._dispatch else -1
+
+
+def _attempt_of(effect: Effect) -> int:
+    return effect._dispatch.attempt if effect._dispatch else 1
+
+
+def main(folder: str, seed: str, number: str, generation: str) -> None:
+    worker = Worker(Path(folder), int(seed), int(number), int(generation))
+    with ThreadPoolExecutor(THREADS) as threads:
+        for ended in [threads.submit(worker.work, thread) for thread in range(THREADS)]:
+            ended.result()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
