@@ -1,7 +1,8 @@
 """A first dispatch: record an effect, let it happen, report how it ended.
 
-Set TALLYSTICK_URL and TALLYSTICK_TOKEN. Run it twice: the second time the ledger answers, and nothing is sent.
-With --crash the process dies in the middle, and `registry effects list` shows what is known.
+Set TALLYSTICK_URL and TALLYSTICK_TOKEN. Run it twice: the second time the ledger answers, and
+nothing is sent. With --crash the process dies in the middle, and `registry effects list` shows what
+is known.
 """
 
 import os
@@ -13,7 +14,7 @@ ARGUMENTS = {"customer_id": "C-42", "amount_cents": 1250}
 
 
 def send_invoice(effect: Effect) -> dict[str, str]:
-    """Stand in for the provider: a real one is sent effect.arguments, within effect.timeout() seconds."""
+    """Stand in for the provider; a real one is asked within ``effect.timeout()`` seconds."""
     print(f"sending {effect.arguments} with {effect.headers()}")
     if "--crash" in sys.argv:
         os._exit(1)

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract
-
 from ledger.effect import OpenEffect, Step, last_step, step
 from ledger.horizon import why_no_attempt
 from ledger.state import State
+from tallystick.contract import Contract
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractRetired,

@@ -7,13 +7,12 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract
-from tallystick.effect_class import EffectClass
-
 from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step
 from ledger.settlement import Answer, unknown
 from ledger.state import State
 from tallystick.canonical import Json
+from tallystick.contract import Contract
+from tallystick.effect_class import EffectClass
 
 
 class Verdict(StrEnum):

@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from tallystick.effect_class import EffectClass
-
 from ledger.identity import EffectId
 from ledger.state import NEW, State
 from ledger.transition import check_step
 from tallystick.canonical import Json
+from tallystick.effect_class import EffectClass
 
 
 @dataclass(frozen=True, slots=True)

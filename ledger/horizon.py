@@ -2,10 +2,9 @@
 
 from datetime import datetime, timedelta
 
+from ledger.effect import OpenEffect
 from tallystick.contract import Contract
 from tallystick.effect_class import TRAITS, EffectClass
-
-from ledger.effect import OpenEffect
 
 
 def last_start(contract: Contract, before: OpenEffect) -> datetime | None:

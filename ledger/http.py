@@ -10,7 +10,7 @@ from pydantic import Field
 from kernel.http import ScopeDep, StrictRoute, Wire
 from kernel.scope import Connection, Scope
 from kernel.wire import time_text
-from ledger import service
+from ledger import service, store
 from ledger.admission import Worker
 from ledger.completion import Report, Verdict
 from ledger.effect import Outcome
@@ -343,7 +343,7 @@ async def resolve(effect_id: str, body: ResolveBody, scope: ScopeDep) -> dict[st
 async def heartbeat(worker_id: UUID, body: HeartbeatBody, scope: ScopeDep) -> dict[str, Any]:
     """Note that a worker process is alive: one heartbeat a process, never one an effect."""
     heard_at = await scope.transact(
-        lambda connection: LedgerStore(connection).heartbeat(worker_id, body.label)
+        lambda connection: store.heartbeat(connection, worker_id, body.label)
     )
     return {"worker_id": str(worker_id), "heartbeat_at": time_text(heard_at)}
 
@@ -351,15 +351,14 @@ async def heartbeat(worker_id: UUID, body: HeartbeatBody, scope: ScopeDep) -> di
 @router.get("/workers")
 async def workers(scope: ScopeDep) -> dict[str, Any]:
     """List the worker processes that were heard of."""
-    found = await scope.transact(lambda connection: LedgerStore(connection).workers())
     return {
         "workers": [
             {
-                "worker_id": str(one["worker_id"]),
-                "label": one["label"],
-                "started_at": time_text(one["started_at"]),
-                "heartbeat_at": time_text(one["heartbeat_at"]),
+                "worker_id": str(one.worker_id),
+                "label": one.label,
+                "started_at": time_text(one.started_at),
+                "heartbeat_at": time_text(one.heartbeat_at),
             }
-            for one in found
+            for one in await scope.transact(store.workers)
         ]
     }

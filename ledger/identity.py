@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 from uuid import UUID
 
-from tallystick.contract import Contract
-
 from kernel.keys import Fingerprint, KeyRing
 from tallystick.canonical import Json, canonical_bytes
+from tallystick.contract import Contract
 from tallystick.errors import NotFound
 
 NUMBER_MAX: Final = 2**63 - 1

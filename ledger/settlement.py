@@ -6,12 +6,11 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract
-from tallystick.effect_class import TRAITS, EffectClass
-
 from ledger.effect import Ending, OpenEffect, Step, last_step, step
 from ledger.horizon import last_start, why_no_attempt
 from ledger.state import State
+from tallystick.contract import Contract
+from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import EffectNotRetryable, IllegalTransition, InvalidRequest
 
 CHECKS_MAX: Final = 20

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from tallystick.contract import Contract
-from tallystick.provider import HttpEvidence
-
 from ledger.settlement import Answer
 from tallystick.canonical import (
     MISSING,
@@ -17,6 +14,8 @@ from tallystick.canonical import (
     parse_json,
     resolve_pointer,
 )
+from tallystick.contract import Contract
+from tallystick.provider import HttpEvidence
 
 _OK_MIN: Final = 200
 _OK_MAX: Final = 299

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 import httpx
-from tallystick.contract import Contract
 
 from ledger.settlement import Answer
 from reconciler.judgement import Judgement, Question, judge, url_of
+from tallystick.contract import Contract
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _PORTS: Final = {"http": 80, "https": 443}

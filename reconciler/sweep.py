@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from tallystick.contract import Contract
-
 from kernel.keys import KeyRing
 from kernel.scope import Caller, Connection, Transact
 from ledger import settlement
@@ -28,6 +26,7 @@ from reconciler.judgement import Judgement, Question
 from reconciler.sources import HttpSource
 from reconciler.store import tenants_due
 from registry.store import RegistryStore
+from tallystick.contract import Contract
 from tallystick.errors import TallystickError
 
 _log = logging.getLogger("tallystick.reconciler")

@@ -5,8 +5,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
-from tallystick.contract import ToolReference
-from tallystick.resolution import Lifecycle
 
 from kernel.http import ScopeDep, StrictRoute, Wire, tagged
 from kernel.wire import time_text
@@ -14,6 +12,8 @@ from registry import service
 from registry.entry import Entry
 from registry.publication import Review
 from registry.store import RegistryStore
+from tallystick.contract import ToolReference
+from tallystick.resolution import Lifecycle
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute)
 

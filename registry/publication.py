@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tallystick.contract import Contract
-from tallystick.resolution import Lifecycle
-
 from registry.entry import Entry
+from tallystick.contract import Contract
 from tallystick.errors import ContractExists, ReviewRequired
+from tallystick.resolution import Lifecycle
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from tallystick.contract import Contract, ToolReference, Version
-from tallystick.resolution import Purpose, check
-
 from kernel.keys import KeyRing
 from kernel.scope import Caller
 from registry import lease as leases
@@ -16,7 +13,9 @@ from registry.lease import Lease
 from registry.publication import Review, check_version, is_published
 from registry.store import RegistryStore
 from tallystick.canonical import Json
+from tallystick.contract import Contract, ToolReference, Version
 from tallystick.errors import InvalidContract, InvalidRequest, NotFound, ToolContractNotFound
+from tallystick.resolution import Purpose, check
 
 
 @dataclass(frozen=True, slots=True)

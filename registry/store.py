@@ -12,14 +12,14 @@ from uuid import UUID
 
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
-from tallystick.contract import Contract
-from tallystick.resolution import Lifecycle
 
 from kernel.ids import new_uuid7
 from kernel.scope import Connection
 from registry.entry import Credential, Entry, Grant, Pin
 from registry.publication import Review
 from tallystick.canonical import Json, canonical_bytes, parse_json
+from tallystick.contract import Contract
+from tallystick.resolution import Lifecycle
 
 _ENTRY: Final[LiteralString] = """
     SELECT contract.contract_id, content.document, contract.published_at, contract.published_by,

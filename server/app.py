@@ -133,10 +133,6 @@ def serve(settings: Settings, *, reconcile: bool) -> None:
 
 
 async def _serve(settings: Settings, *, reconcile: bool) -> None:
-    # uvicorn raises a signal once more when it has stopped for it: that one ends nothing, so that
-    # the service is closed in order.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, lambda: None)
     async with opened(settings) as service:
         config = uvicorn.Config(
             build(settings, reconcile=reconcile, service=service),
@@ -146,4 +142,8 @@ async def _serve(settings: Settings, *, reconcile: bool) -> None:
             access_log=False,
             timeout_graceful_shutdown=10,
         )
+        # uvicorn raises a signal once more when it has stopped for it: that one ends nothing, so
+        # that the service is closed in order.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, lambda: None)
         await uvicorn.Server(config).serve()

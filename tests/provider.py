@@ -1,4 +1,4 @@
-"""A provider on loopback that keeps its own books, for tests that ask it for evidence in this process."""
+"""A provider on loopback that keeps its own books, for tests that ask it in this process."""
 
 import asyncio
 import json
@@ -19,7 +19,12 @@ class Provider:
     def book(self, effect_id: str, *, status: str = "applied", **facts: object) -> None:
         """Note that an effect has been applied, or is in another state."""
         number = len(self.books) + 1
-        self.books[effect_id] = {"id": f"inv_{number}", "effect_id": effect_id, "status": status, **facts}
+        self.books[effect_id] = {
+            "id": f"inv_{number}",
+            "effect_id": effect_id,
+            "status": status,
+            **facts,
+        }
 
     def answer(self, path: str) -> tuple[int, bytes]:
         """Return a status and a body for a path."""
@@ -36,7 +41,9 @@ class Provider:
             head = await reader.readuntil(b"\r\n\r\n")
             status, body = self.answer(head.split(b" ")[1].decode())
             writer.write(
-                b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(body)) + body
+                b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+                % (status, len(body))
+                + body
             )
             await writer.drain()
         finally:

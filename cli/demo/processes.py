@@ -6,6 +6,7 @@ The first three run until the end, and outlive the demo if it is kept; a worker 
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,6 +27,8 @@ from cli.connection import JsonObject
 from tallystick.errors import RegistryUnavailable
 
 ADDRESS: Final = "127.0.0.1"
+PORTS: Final = range(20_000, 32_000)
+PORT_TRIES_MAX: Final = 100
 START_SECONDS_MAX: Final = 60.0
 STEP_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 15.0
@@ -213,9 +216,17 @@ async def working(
 
 
 def _free_port() -> int:
+    """Return a port for the server, which takes it some seconds later.
+
+    It lies below those that systems give to outgoing connections, one of which could take it first.
+    """
     with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return probe.getsockname()[1]
+        for _ in range(PORT_TRIES_MAX):
+            port = PORTS.start + secrets.randbelow(len(PORTS))
+            with suppress(OSError):
+                probe.bind((ADDRESS, port))
+                return port
+    raise RegistryUnavailable(f"No port from {PORTS.start} to {PORTS.stop} is free.")
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

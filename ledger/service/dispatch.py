@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from tallystick.contract import Contract, ToolReference
-from tallystick.resolution import Purpose, check
-
 from ledger import admission
 from ledger.admission import Worker
 from ledger.effect import Effect
@@ -14,7 +11,9 @@ from ledger.identity import EffectId, provider_key, with_key
 from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, view_of
 from registry.entry import Entry
 from tallystick.canonical import Json
+from tallystick.contract import Contract, ToolReference
 from tallystick.errors import Refusal, ToolSchemaDrift
+from tallystick.resolution import Purpose, check
 
 
 async def dispatch(

@@ -3,16 +3,15 @@
 from datetime import datetime
 from typing import Final
 
-from tallystick.contract import Contract
-from tallystick.resolution import Lifecycle
-
 from ledger import settlement
 from ledger.effect import Effect, OpenEffect
 from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer, Resolution
 from ledger.state import State
+from tallystick.contract import Contract
 from tallystick.errors import EffectConflict, EffectNotRetryable
+from tallystick.resolution import Lifecycle
 
 _ANSWERS: Final = {
     State.SUCCEEDED: Answer.APPLIED,

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tallystick.contract import Contract, ToolReference
-
 from ledger import admission
 from ledger.admission import Worker
 from ledger.effect import Effect, OpenEffect, Step, first_step
@@ -23,6 +21,7 @@ from registry import lease as leases
 from registry.entry import Entry
 from registry.service import admit
 from tallystick.canonical import Json, canonical_bytes
+from tallystick.contract import Contract, ToolReference
 from tallystick.errors import (
     ContractRetired,
     EffectConflict,

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import datetime
 
-from tallystick.contract import Contract
-
 from ledger import completion
 from ledger.completion import Report, Verdict
 from ledger.effect import Effect
@@ -12,6 +10,7 @@ from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer
 from tallystick.canonical import Json
+from tallystick.contract import Contract
 from tallystick.errors import FenceStale, NotFound
 from tallystick.schema import Validator, redact
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tallystick.contract import Contract
-
 from kernel.keys import KeyRing
 from kernel.scope import Caller
 from ledger.effect import Effect, OpenEffect, Outcome
@@ -12,6 +10,7 @@ from ledger.identity import EffectId
 from ledger.store import LedgerStore
 from registry.store import RegistryStore
 from tallystick.canonical import Json, parse_json
+from tallystick.contract import Contract
 from tallystick.errors import NotFound, Refusal
 
 

@@ -471,7 +471,9 @@ def upgrade() -> None:
         )
     for table in _TABLES:
         op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(f"CREATE POLICY tenant_isolation ON {table} USING (tenant_id = current_tenant())")
+        op.execute(
+            f"CREATE POLICY tenant_isolation ON {table} USING (tenant_id = current_tenant())"
+        )
 
 
 def downgrade() -> None:

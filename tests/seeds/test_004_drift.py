@@ -1,4 +1,4 @@
-"""The table "Tests that catch real drift", row by row, against the real service on a real database."""
+"""The table "Tests that catch real drift", row by row, against the real service."""
 
 import pytest
 

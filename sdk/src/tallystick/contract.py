@@ -258,12 +258,10 @@ class Contract:
         """The digest of what a model reads: a change is no drift, but one to review."""
         texts: dict[str, Json] = _prompt_texts(self.document)
         for field in ("input_schema", "output_schema"):
-            if field in self.document:
-                texts[field] = {
-                    position.pointer: _prompt_texts(position.keywords)
-                    for position in Subschemas(self.document[field])
-                    if _prompt_texts(position.keywords)
-                }
+            for position in Subschemas(self.document.get(field)):
+                found = _prompt_texts(position.keywords)
+                if found:
+                    texts[f"/{field}{position.pointer}"] = found
         return digest(texts)
 
     @cached_property

@@ -219,14 +219,21 @@ class Subschemas:
         for pattern in patterns if isinstance(patterns, dict) else ():
             if _matches(pattern, name):
                 declared += self._find(position, "patternProperties", pattern)
-        others = declared or self._find(position, "additionalProperties")
-        return others + self._find(position, "unevaluatedProperties")
+        return (
+            declared
+            or self._find(position, "additionalProperties")
+            or self._find(position, "unevaluatedProperties")
+        )
 
     def item(self, position: Position, index: int) -> list[Position]:
         """Return the schemas that this one applies to the item with this index."""
-        placed = self._find(position, "prefixItems", index) or self._find(position, "items", index)
-        others = placed or (self._find(position, "items") + self._find(position, "additionalItems"))
-        return others + self._find(position, "contains") + self._find(position, "unevaluatedItems")
+        placed = (
+            self._find(position, "prefixItems", index)
+            or self._find(position, "items", index)
+            or self._find(position, "items") + self._find(position, "additionalItems")
+            or self._find(position, "unevaluatedItems")
+        )
+        return placed + self._find(position, "contains")
 
     def _find(self, position: Position, *tokens: str | int) -> list[Position]:
         if tokens[0] not in position.keywords:

@@ -39,7 +39,9 @@ def contract(effect_class: str, **changes) -> Contract:
     return Contract.parse(a_contract_of(effect_class, **(facts | changes)))
 
 
-def settled(effect_class: str, answer: Answer | None, before: OpenEffect = BEFORE, **changes) -> Step:
+def settled(
+    effect_class: str, answer: Answer | None, before: OpenEffect = BEFORE, **changes
+) -> Step:
     asked_at = changes.pop("asked_at", NOW)
     finding = Finding(answer, asked_at, "detail") if answer else None
     return settle(
@@ -51,8 +53,14 @@ def settled(effect_class: str, answer: Answer | None, before: OpenEffect = BEFOR
     ("effect_class", "answer", "to_state"),
     [
         # Positive and definitive negative evidence closes an effect of every class.
-        *[(c, Answer.APPLIED, State.SUCCEEDED) for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")],
-        *[(c, Answer.REJECTED, State.FAILED) for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")],
+        *[
+            (c, Answer.APPLIED, State.SUCCEEDED)
+            for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")
+        ],
+        *[
+            (c, Answer.REJECTED, State.FAILED)
+            for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")
+        ],
         # A contradiction is for a person.
         *[(c, Answer.CONTRADICTS, State.QUARANTINED) for c in ("IDEMPOTENT", "NON_RETRYABLE")],
         # Settled "absent" allows a new attempt only where the provider or the class makes it safe.
@@ -61,7 +69,10 @@ def settled(effect_class: str, answer: Answer | None, before: OpenEffect = BEFOR
         ("UNKNOWN", Answer.ABSENT, State.QUARANTINED),
         ("NON_RETRYABLE", Answer.ABSENT, State.QUARANTINED),
         # Inconclusive answers are asked again.
-        *[(c, Answer.UNAVAILABLE, State.UNKNOWN) for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")],
+        *[
+            (c, Answer.UNAVAILABLE, State.UNKNOWN)
+            for c in ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE")
+        ],
         *[(c, Answer.IN_PROGRESS, State.UNKNOWN) for c in ("IDEMPOTENT", "NON_RETRYABLE")],
         # No source at all is inconclusive for good.
         ("IDEMPOTENT", None, State.QUARANTINED),
@@ -71,7 +82,9 @@ def settled(effect_class: str, answer: Answer | None, before: OpenEffect = BEFOR
     ],
 )
 def test_what_evidence_leads_to(effect_class, answer, to_state):
-    step = settled(effect_class, answer, **({"max_duplicates": 1} if effect_class == "REPLAYABLE" else {}))
+    step = settled(
+        effect_class, answer, **({"max_duplicates": 1} if effect_class == "REPLAYABLE" else {})
+    )
     assert (step.transition, step.to_state, step.fence) == ("T6", to_state, 4)
 
 
@@ -79,7 +92,9 @@ def test_absent_before_the_settle_window_changes_nothing_but_waits():
     step = settled("IDEMPOTENT", Answer.ABSENT, asked_at=NOW - timedelta(seconds=31))
     assert step.to_state is State.UNKNOWN
     assert isinstance(step.after, OpenEffect)
-    assert step.after.unknown_since == BEFORE.unknown_since, "waiting does not start the window again"
+    assert step.after.unknown_since == BEFORE.unknown_since, (
+        "waiting does not start the window again"
+    )
 
 
 def test_the_lag_of_the_source_widens_the_settle_window():

@@ -52,7 +52,7 @@ def test_no_step_dispatches_from_doubt():
 
 
 def test_every_open_state_can_be_left():
-    assert OPEN == {State(one.from_state) for one in TRANSITIONS if one.from_state != NEW}
+    assert {State(one.from_state) for one in TRANSITIONS if one.from_state != NEW} == OPEN
 
 
 HISTORY = [

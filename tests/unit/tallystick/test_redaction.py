@@ -19,9 +19,22 @@ TEXT = {"type": "string"}
         ({"properties": {"a/b~": SECRET}}, {"a/b~": "s"}, {"a/b~": GONE}),
         ({"properties": {"a": {"properties": {"b": SECRET}}}}, {"a": {"b": 1}}, {"a": {"b": GONE}}),
         ({"patternProperties": {"^a": SECRET}}, {"ab": "s", "b": 1}, {"ab": GONE, "b": 1}),
-        ({"properties": {"a": {}}, "additionalProperties": SECRET}, {"a": 1, "b": "s"}, {"a": 1, "b": GONE}),
-        ({"patternProperties": {"^a": {}}, "additionalProperties": SECRET}, {"a": 1, "b": "s"}, {"a": 1, "b": GONE}),
-        ({"unevaluatedProperties": SECRET}, {"a": "s"}, {"a": GONE}),
+        (
+            {"properties": {"a": {}}, "additionalProperties": SECRET},
+            {"a": 1, "b": "s"},
+            {"a": 1, "b": GONE},
+        ),
+        (
+            {"patternProperties": {"^a": {}}, "additionalProperties": SECRET},
+            {"a": 1, "b": "s"},
+            {"a": 1, "b": GONE},
+        ),
+        (
+            {"properties": {"b": {}}, "unevaluatedProperties": SECRET},
+            {"a": "s", "b": 1},
+            {"a": GONE, "b": 1},
+        ),
+        ({"prefixItems": [{}], "unevaluatedItems": SECRET}, [1, "s"], [1, GONE]),
         ({"items": SECRET}, ["s", "t"], [GONE, GONE]),
         ({"prefixItems": [{}, SECRET]}, [1, "s", 2], [1, GONE, 2]),
         ({"prefixItems": [{}], "items": SECRET}, [1, "s", "t"], [1, GONE, GONE]),
@@ -45,11 +58,26 @@ TEXT = {"type": "string"}
         # Behind a reference, and beside one.
         ({"$defs": {"k/~%": SECRET}, "items": {"$ref": "#/$defs/k~1~0%25"}}, ["s"], [GONE]),
         ({"$defs": {"k": {"$anchor": "n"} | SECRET}, "items": {"$ref": "#n"}}, ["s"], [GONE]),
-        ({"$defs": {"k": {"$dynamicAnchor": "n"} | SECRET}, "items": {"$dynamicRef": "#n"}}, ["s"], [GONE]),
+        (
+            {"$defs": {"k": {"$dynamicAnchor": "n"} | SECRET}, "items": {"$dynamicRef": "#n"}},
+            ["s"],
+            [GONE],
+        ),
         ({"$defs": {"k": TEXT}, "items": {"$ref": "#/$defs/k"} | SECRET}, ["s"], [GONE]),
-        ({"items": {"$id": "k", "$defs": {"a": SECRET}, "$ref": "#/$defs/a"}, "$defs": {"a": {}}}, ["s"], [GONE]),
+        (
+            {
+                "items": {"$id": "k", "$defs": {"a": SECRET}, "$ref": "#/$defs/a"},
+                "$defs": {"a": {}},
+            },
+            ["s"],
+            [GONE],
+        ),
         # In a schema that refers to itself, at any depth; and in one that does so for ever.
-        ({"properties": {"a": SECRET, "next": {"$ref": "#"}}}, {"next": {"next": {"a": "s"}}}, {"next": {"next": {"a": GONE}}}),
+        (
+            {"properties": {"a": SECRET, "next": {"$ref": "#"}}},
+            {"next": {"next": {"a": "s"}}},
+            {"next": {"next": {"a": GONE}}},
+        ),
         ({"$ref": "#", "properties": {"a": SECRET}}, {"a": "s"}, {"a": GONE}),
         # A text that holds something sensitive.
         ({"contentSchema": {"properties": {"a": SECRET}}}, '{"a": "s"}', GONE),
@@ -63,7 +91,7 @@ TEXT = {"type": "string"}
         ({"properties": {"a": SECRET}}, ["a"], "same"),
         (True, {"a": 1}, "same"),
     ],
-)  # fmt: skip
+)
 def test_redaction(schema, value, redacted):
     assert redact(value, schema) == (value if redacted == "same" else redacted)
 

@@ -1,4 +1,4 @@
-"""Every SQL statement of the ledger: rows in, values out. The hot ones are pipelined.
+"""The effects: how they are read and written, the hot statements pipelined.
 
 A step is written by compare-and-set on the fence, whatever locks are held.
 """
@@ -6,7 +6,7 @@ A step is written by compare-and-set on the fence, whatever locks are held.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, dict_row
@@ -15,7 +15,8 @@ from kernel.ids import new_uuid7
 from kernel.scope import Connection
 from ledger.effect import Attempt, Effect, Ending, Event, Evidence, OpenEffect, Outcome, Step
 from ledger.identity import EffectId
-from ledger.rows import (
+from ledger.state import State
+from ledger.store.rows import (
     effect_of,
     effect_values,
     key_of,
@@ -25,94 +26,18 @@ from ledger.rows import (
     outcome_values,
     step_values,
 )
-from ledger.state import State
+from ledger.store.statements import (
+    DELETE_OPEN,
+    EFFECT_COLUMNS,
+    INSERT_ATTEMPT,
+    INSERT_EFFECT,
+    INSERT_EVENT,
+    INSERT_OPEN,
+    INSERT_OUTCOME,
+    OPEN_COLUMNS,
+    UPDATE_OPEN,
+)
 from tallystick.errors import FenceStale
-
-_OPEN_COLUMNS: Final[LiteralString] = """
-    open.state, open.fence, open.attempt, open.reason, open.worker_id, open.nonce, open.due_at,
-    open.deadline_at,
-    open.first_dispatched_at, open.unknown_since, open.unaccounted, open.checks
-"""
-_EFFECT_COLUMNS: Final[LiteralString] = """
-    effect.run_id, effect.number, effect.run, effect.identity, effect.idem_key, effect.tool,
-    contract.version,
-    effect.contract_id, effect.presented_contract_id, effect.contract_digest, effect.effect_class,
-    effect.capabilities, effect.credential_version, effect.principal, effect.origin,
-    effect.arguments,
-    effect.key_id, effect.request_fingerprint, effect.operation_fingerprint, effect.planned_at
-"""
-_INSERT_EFFECT: Final[LiteralString] = """
-    INSERT INTO effect (
-        run_id, number, tenant_id, run, identity, idem_key, tool, contract_id,
-        presented_contract_id,
-        contract_digest, effect_class, capabilities, credential_version, principal, origin,
-        arguments, key_id,
-        request_fingerprint, operation_fingerprint, planned_at)
-    VALUES (
-        %(run_id)s, %(number)s, current_tenant(), %(run)s, %(identity)s, %(idem_key)s, %(tool)s,
-        %(contract_id)s, %(presented_contract_id)s, %(contract_digest)s, %(effect_class)s,
-        %(capabilities)s,
-        %(credential_version)s, %(principal)s, %(origin)s, %(arguments)s, %(key_id)s,
-        %(request_fingerprint)s, %(operation_fingerprint)s, %(planned_at)s)
-        ON CONFLICT (run_id, number) DO NOTHING
-"""
-_INSERT_EVENT: Final[LiteralString] = """
-    INSERT INTO event (
-        run_id, number, fence, tenant_id, transition, from_state, to_state, previous_fence,
-        attempt, actor, reason, at)
-    VALUES (
-        %(run_id)s, %(number)s, %(fence)s, current_tenant(), %(transition)s, %(from_state)s,
-        %(to_state)s,
-        nullif(%(fence)s - 1, -1), %(attempt)s, %(actor)s, %(reason)s, %(at)s)
-"""
-_INSERT_OPEN: Final[LiteralString] = """
-    INSERT INTO effect_open (
-        run_id, number, tenant_id, contract_id, presented_contract_id, effect_class, state, fence,
-        attempt, reason,
-        worker_id, nonce, due_at, deadline_at, first_dispatched_at)
-    VALUES (
-        %(run_id)s, %(number)s, current_tenant(), %(contract_id)s, %(presented_contract_id)s,
-        %(effect_class)s,
-        %(state)s, %(fence)s, %(attempt)s, %(reason)s, %(worker_id)s, %(nonce)s, %(due_at)s,
-        %(deadline_at)s,
-        %(first_dispatched_at)s)
-"""
-_UPDATE_OPEN: Final[LiteralString] = """
-    UPDATE effect_open
-       SET state = %(state)s, fence = %(fence)s, attempt = %(attempt)s, reason = %(reason)s,
-           worker_id = %(worker_id)s, nonce = %(nonce)s, due_at = %(due_at)s,
-           first_dispatched_at = %(first_dispatched_at)s, unknown_since = %(unknown_since)s,
-           unaccounted = %(unaccounted)s, checks = %(checks)s
-     WHERE run_id = %(run_id)s AND number = %(number)s
-       AND fence = %(fence)s - 1 AND state = %(from_state)s
-"""
-_DELETE_OPEN: Final[LiteralString] = """
-    DELETE FROM effect_open
-     WHERE run_id = %(run_id)s AND number = %(number)s
-       AND fence = %(fence)s - 1 AND state = %(from_state)s
-"""
-_INSERT_ATTEMPT: Final[LiteralString] = """
-    INSERT INTO effect_attempt (
-        run_id, number, attempt, tenant_id, fence, contract_id, effect_class, worker_id, nonce,
-        credential_version, dispatched_at, lease_until)
-    VALUES (
-        %(run_id)s, %(number)s, %(attempt)s, current_tenant(), %(fence)s, %(contract_id)s,
-        %(effect_class)s,
-        %(worker_id)s, %(nonce)s, %(credential_version)s, %(at)s, %(due_at)s)
-"""
-_INSERT_OUTCOME: Final[LiteralString] = """
-    INSERT INTO effect_outcome (
-        run_id, number, revision, tenant_id, fence, status, result, invalid_result, error_code,
-        error_message,
-        provider_reference, evidence_id, decided_by, reason, finished_at)
-    SELECT %(run_id)s, %(number)s, coalesce(max(revision), 0) + 1, current_tenant(), %(fence)s,
-    %(status)s,
-           %(result)s, %(invalid_result)s, %(error_code)s, %(error_message)s,
-           %(provider_reference)s,
-           %(evidence_id)s, %(decided_by)s, %(reason)s, %(finished_at)s
-      FROM effect_outcome
-     WHERE run_id = %(run_id)s AND number = %(number)s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +169,7 @@ class LedgerStore:
     async def _effects(self, where: LiteralString, values: Any) -> list[Effect]:  # noqa: ANN401 - psycopg's
         statement = (
             "SELECT "
-            + _EFFECT_COLUMNS
+            + EFFECT_COLUMNS
             + " FROM effect JOIN contract ON contract.contract_id = effect.contract_id "
         )
         async with self._connection.cursor(row_factory=dict_row) as cursor:
@@ -268,7 +193,7 @@ class LedgerStore:
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(
                 "SELECT clock_timestamp() AS read_at, "
-                + _OPEN_COLUMNS
+                + OPEN_COLUMNS
                 + """
                   FROM (VALUES (%s::uuid, %s::bigint)) AS asked (run_id, number)
                   LEFT JOIN effect_open AS open USING (run_id, number)
@@ -393,7 +318,7 @@ class LedgerStore:
         self, effect: Effect, steps: Sequence[Step], sealed: tuple[str, bytes] | None
     ) -> bool:
         """Write a new effect with its first steps; False when another transaction was first."""
-        cursor = await self._connection.execute(_INSERT_EFFECT, effect_values(effect))
+        cursor = await self._connection.execute(INSERT_EFFECT, effect_values(effect))
         if cursor.rowcount == 0:
             return False
         after = steps[-1].after
@@ -406,8 +331,8 @@ class LedgerStore:
         }
         async with self._connection.pipeline():
             for step in steps:
-                await self._connection.execute(_INSERT_EVENT, key | step_values(step))
-            await self._connection.execute(_INSERT_OPEN, key | contract | open_values(after))
+                await self._connection.execute(INSERT_EVENT, key | step_values(step))
+            await self._connection.execute(INSERT_OPEN, key | contract | open_values(after))
             await self._write_attempt(effect, steps[-1])
             if sealed is not None:
                 await self._connection.execute(
@@ -428,15 +353,15 @@ class LedgerStore:
         after = step.after
         if isinstance(after, OpenEffect):
             values = key | open_values(after) | {"from_state": step.from_state}
-            moved = await self._connection.execute(_UPDATE_OPEN, values)
+            moved = await self._connection.execute(UPDATE_OPEN, values)
         else:
-            moved = await self._connection.execute(_DELETE_OPEN, key | step_values(step))
+            moved = await self._connection.execute(DELETE_OPEN, key | step_values(step))
         if moved.rowcount != 1:
             raise FenceStale(f"Effect {effect.id} has moved on.")
         async with self._connection.pipeline():
-            await self._connection.execute(_INSERT_EVENT, key | step_values(step))
+            await self._connection.execute(INSERT_EVENT, key | step_values(step))
             if isinstance(after, Ending):
-                await self._connection.execute(_INSERT_OUTCOME, key | outcome_values(step, after))
+                await self._connection.execute(INSERT_OUTCOME, key | outcome_values(step, after))
                 await self._connection.execute(
                     "DELETE FROM effect_payload WHERE run_id = %s AND number = %s",
                     key_of(effect.id),
@@ -456,7 +381,7 @@ class LedgerStore:
             "credential_version": effect.credential_version,
             "at": step.at,
         }
-        await self._connection.execute(_INSERT_ATTEMPT, values | open_values(step.after))
+        await self._connection.execute(INSERT_ATTEMPT, values | open_values(step.after))
 
     async def keep(
         self,
@@ -490,34 +415,3 @@ class LedgerStore:
             ),
         )
         return evidence_id
-
-    # --- workers --------------------------------------------------------------------------------
-
-    async def heartbeat(self, worker_id: UUID, label: str) -> datetime:
-        """Note that a worker process is alive; returns the database's time."""
-        cursor = await self._connection.execute(
-            """
-            INSERT INTO worker_session (tenant_id, worker_id, label)
-            VALUES (current_tenant(), %s, %s)
-                ON CONFLICT (tenant_id, worker_id) DO UPDATE
-               SET heartbeat_at = clock_timestamp(), label = excluded.label
-            RETURNING heartbeat_at
-            """,
-            (worker_id, label),
-        )
-        row: Any = await cursor.fetchone()
-        return row[0]
-
-    async def workers(self) -> list[dict[str, Any]]:
-        """Return the worker processes that were ever heard of, the latest heard first."""
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(
-                """
-                SELECT worker_id, label, started_at, heartbeat_at
-                  FROM worker_session
-                 WHERE tenant_id = current_tenant()
-                 ORDER BY heartbeat_at DESC
-                 LIMIT 1000
-                """
-            )
-            return await cursor.fetchall()

@@ -4,12 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
-from tallystick.effect_class import EffectClass
 
 from ledger.effect import Effect, Ending, OpenEffect, Outcome, Step
 from ledger.identity import EffectId
 from ledger.state import State
 from tallystick.canonical import Json, canonical_bytes, parse_json
+from tallystick.effect_class import EffectClass
 
 Values = dict[str, Any]
 
