@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final, LiteralString
 from uuid import UUID
 
-from psycopg import OperationalError, errors
+from psycopg import AsyncTransaction, OperationalError, errors
 from psycopg.errors import Diagnostic
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -92,12 +92,15 @@ class Database:
             async with self._pool.connection() as connection:
                 connection.add_notice_handler(hear)
                 try:
-                    async with connection.transaction():
+                    async with connection.transaction() as transaction:
                         await connection.execute(
                             "SELECT set_config('tallystick.tenant', %s, true)",
                             (str(tenant_id) if tenant_id else "",),
                         )
                         result = await work(connection)
+                    if transaction.status is not AsyncTransaction.Status.COMMITTED:
+                        # A connection that is lost before the COMMIT ends the block without a word.
+                        raise OperationalError("the connection was lost before the commit")
                 finally:
                     connection.remove_notice_handler(hear)
         except (errors.DeadlockDetected, errors.SerializationFailure):

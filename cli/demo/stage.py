@@ -67,14 +67,14 @@ class Stage:
         Raises EffectNotOwned or a refusal, and then nothing was sent.
         """
         async with self.client.effect(reference, arguments, run=run, effect=effect) as attempt:
-            await self._deliver(attempt, reference.name, arguments)
+            await self._deliver(attempt, reference.name)
         return attempt.effect_id
 
     async def send_planned(self, effect_id: str) -> None:
         """Run an effect that was planned. Raises as `send` does."""
         effect = await self.show(effect_id)
         async with self.client.dispatch(effect_id) as attempt:
-            await self._deliver(attempt, effect["tool"], effect["arguments"])
+            await self._deliver(attempt, effect["tool"])
 
     async def plan(
         self, reference: ToolReference, arguments: JsonObject, *, run: str, effect: str
@@ -126,9 +126,8 @@ class Stage:
             body = {"reason": "reviewed: the account is the same"}
             await self.registry.post("contracts", tool, version, "attest", body=body)
 
-    async def _deliver(self, attempt: AsyncEffect, tool: str, arguments: JsonObject) -> None:
-        request = request_for(self.provider, tool, attempt, arguments)
-        booked = reference_in(await self.provider.send(request))
+    async def _deliver(self, attempt: AsyncEffect, tool: str) -> None:
+        booked = reference_in(await self.provider.send(request_for(self.provider, tool, attempt)))
         await attempt.succeeded({"reference": booked}, provider_reference=booked)
 
 

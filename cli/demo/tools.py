@@ -34,19 +34,17 @@ def document_of(text: str) -> JsonObject:
 
 
 def request_for(
-    http: httpx.Client | httpx.AsyncClient,
-    tool: str,
-    effect: Effect | AsyncEffect,
-    arguments: JsonObject,
+    http: httpx.Client | httpx.AsyncClient, tool: str, effect: Effect | AsyncEffect
 ) -> httpx.Request:
     """Return the request to the provider for an effect that has been dispatched.
 
+    What is sent is what was recorded, not what anybody would send today.
     Raises LeaseExpired when it is too late to send it.
     """
     return http.build_request(
         "POST",
         f"/{KINDS[tool]}",
-        json=arguments,
+        json=effect.arguments,
         headers={**effect.headers(), "Effect-Id": effect.effect_id},
         timeout=effect.timeout(),
     )

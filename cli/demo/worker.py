@@ -10,11 +10,10 @@ standard input; whoever started it may kill it meanwhile.
 import argparse
 import json
 import sys
-from typing import Final, cast
+from typing import Final
 
 import httpx
 
-from cli.connection import JsonObject
 from cli.demo.tools import reference_in, request_for
 from tallystick import Client
 from tallystick.errors import TallystickError
@@ -36,9 +35,7 @@ def work(effect_id: str, provider_url: str, pause: str | None) -> None:
         with client.dispatch(effect_id) as effect:
             say("about_to_send", version=recorded["version"], key=effect.idempotency_key)
             wait_if(pause == BEFORE_SEND)
-            arguments = cast("JsonObject", recorded["arguments"])
-            request = request_for(http, str(recorded["tool"]), effect, arguments)
-            reference = reference_in(http.send(request))
+            reference = reference_in(http.send(request_for(http, str(recorded["tool"]), effect)))
             say("accepted", reference=reference)
             wait_if(pause == AFTER_SEND)
             effect.succeeded({"reference": reference}, provider_reference=reference)

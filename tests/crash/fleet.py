@@ -159,7 +159,7 @@ class Fleet:
 
         def is_ready() -> bool:
             try:
-                return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=15).is_success
+                return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=1).is_success
             except httpx.TransportError:
                 return False
 

@@ -45,7 +45,7 @@ TROUBLES: Final = {
     "does_not_send": 3,
 }
 
-FAULTS: Final = {"server": 4, "reconciler": 3, "worker": 5, "postmaster": 2, "supervisor": 1}
+FAULTS: Final = {"server": 3, "reconciler": 2, "worker": 5, "postmaster": 2, "supervisor": 1}
 """How often each is killed. A supervisor gives up a server that ends five times in a minute."""
 
 

@@ -70,28 +70,21 @@ FAULTS: list[tuple[Fault, tuple[int, str]]] = [
 
 
 async def test_of_several_faults_the_most_specific_is_told(api: Api, owner: Owner):
-    tuples = [await api.publish(a_contract())]
-    for fault, _ in reversed(FAULTS):
-        tuples.append(tuples[-1] | await fault(api, owner))
-    faulty = tuples[:0:-1]
-    # From all faults at once down to the last alone: each tuple has one fault less.
-    states = {"RETIRED": 2, "MIGRATING": 3, "ACTIVE": 4}
-    for number, (presented, (_, refusal)) in enumerate(zip(faulty, FAULTS, strict=True)):
-        for lifecycle, since in states.items():
-            if number == since:
-                await owner.live(NAME, VERSION, lifecycle)
-        if number == len(FAULTS) - 3:
-            await owner.suspend(NAME, VERSION, suspended=False)
+    reference = await api.publish(a_contract())
+    for number, (_, refusal) in enumerate(FAULTS):
+        await owner.live(NAME, VERSION, "ACTIVE")
+        await owner.suspend(NAME, VERSION, suspended=False)
+        presented = reference
+        for fault, _ in reversed(FAULTS[number:]):
+            presented = presented | await fault(api, owner)
+        planned = {"run": "r", "effect": "e", "tool": presented, "arguments": {}}
         for path, body in (
             ("/v1/resolve", presented),
-            ("/v1/effects", {"run": "r", "effect": "e", "tool": presented, "arguments": {}}),
-            (
-                "/v1/effects",
-                {"run": "r", "tool": presented, "arguments": {}, "dispatch": api.asking()},
-            ),
+            ("/v1/effects", planned),
+            ("/v1/effects", planned | {"dispatch": api.asking()}),
         ):
             answer = await api.ask("POST", path, body)
-            assert answer.refusal == refusal, (refusal, path)
+            assert answer.refusal == refusal, path
             assert answer.body["retryable"] == (refusal[1] == "contract_suspended")
     assert await owner.one("SELECT count(*) FROM effect") == 0
 
@@ -265,7 +258,6 @@ async def test_a_lease_that_was_not_issued_here_is_refused(api: Api, owner: Owne
     said = {"contract": str(contract_id), "iat": now.timestamp(), "exp": now.timestamp() + 300}
     key = api.app.state.keys.derive("k1", tenant_id, "lease")
     forged = [
-        "",
         "lease",
         "a.b.c",
         "é.é.é",
@@ -278,17 +270,15 @@ async def test_a_lease_that_was_not_issued_here_is_refused(api: Api, owner: Owne
         jwt.encode(said, "x" * 32, algorithm="HS256", headers={"kid": "k1"}),
         jwt.encode(said, key, algorithm="HS256"),
         jwt.encode(said, key, algorithm="HS256", headers={"kid": "k2"}),
-        jwt.encode(said, key, algorithm="HS512", headers={"kid": "k1"}),
         jwt.encode(said | {"contract": "x"}, key, algorithm="HS256", headers={"kid": "k1"}),
         jwt.encode({"iat": 1}, key, algorithm="HS256", headers={"kid": "k1"}),
     ]
     before = await owner.counts()
-    for token in forged[1:]:
+    for token in forged:
         answer = await api.plan(reference, lease=token, effect="effect-2")
         assert answer.refusal == (422, "invalid_request"), token
         assert answer.body["pointer"] == "/lease"
     assert await owner.counts() == before
-    assert jwt.encode(said, key, algorithm="HS256", headers={"kid": "k1"}) not in forged
     whole = jwt.encode(said, key, algorithm="HS256", headers={"kid": "k1"})
     assert (await api.plan(reference, lease=whole, effect="effect-2")).status == 201
 

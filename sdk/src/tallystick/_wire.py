@@ -76,7 +76,10 @@ class Wire:
         self._endpoint = endpoint
         self._setting = setting
         self._http = httpx.Client(
-            headers=_headers(endpoint), timeout=setting.timeout_seconds, transport=transport
+            headers=_headers(endpoint),
+            timeout=setting.timeout_seconds,
+            transport=transport,
+            trust_env=not _is_loopback(endpoint.url),
         )
         self._closed = Event()
         self._beating_as: str | None = None
@@ -137,7 +140,10 @@ class AsyncWire:
         self._endpoint = endpoint
         self._setting = setting
         self._http = httpx.AsyncClient(
-            headers=_headers(endpoint), timeout=setting.timeout_seconds, transport=transport
+            headers=_headers(endpoint),
+            timeout=setting.timeout_seconds,
+            transport=transport,
+            trust_env=not _is_loopback(endpoint.url),
         )
         self._heart: asyncio.Task[None] | None = None
 
@@ -183,6 +189,12 @@ class AsyncWire:
             with suppress(Exception):  # a beat that fails is a beat left out, and nothing else
                 await self._hear(step)
             await asyncio.sleep(HEARTBEAT_SECONDS)
+
+
+def _is_loopback(url: str) -> bool:
+    # A proxy of the environment has no business with this machine's own addresses, or the token.
+    host = httpx.URL(url).host
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

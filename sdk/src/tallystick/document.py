@@ -178,7 +178,7 @@ class _Builder:
         return members
 
     def _scalar(self, event: _Event) -> Json:
-        value = _resolve(event.text) if event.is_plain else event.text
+        value = _resolve(event.text) if event.is_plain else _paired(event.text)
         if event.tag is not None and event.tag not in _STRING_TAGS:
             value = _resolve(event.text)
             if type(value) not in _SCALAR_TAGS.get(event.tag, ()):
@@ -187,6 +187,11 @@ class _Builder:
             return check_json(value)
         except MalformedJson as error:
             raise self._fault(event, error.detail) from None
+
+
+def _paired(text: str) -> str:
+    """Return a text in which two escaped surrogates are one character, as they are in JSON."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _resolve(text: str) -> Json:

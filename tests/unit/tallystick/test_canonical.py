@@ -2,6 +2,7 @@
 
 import enum
 import pickle
+from typing import Any
 
 import pytest
 
@@ -109,15 +110,15 @@ def test_depth_is_the_callers_choice():
         parse_json("[[1]]", depth_max=1)
 
 
-def nested(depth):
-    value = []
+def nested(depth) -> Any:
+    value: Any = []
     for _ in range(depth - 1):
         value = [value]
     return value
 
 
-def endless():
-    value = []
+def endless() -> Any:
+    value: Any = []
     value.append(value)
     return value
 
@@ -147,8 +148,8 @@ def test_python_value_that_is_not_json_is_refused(value, pointer, detail):
 
 
 def test_checked_value_is_a_copy_of_plain_types():
-    given = {"shade": Shade.DARK, "list": [1]}
-    copy = check_json(given)
+    given: Any = {"shade": Shade.DARK, "list": [1]}
+    copy: Any = check_json(given)
     given["list"].append(2)
 
     assert copy == {"shade": "dark", "list": [1]}

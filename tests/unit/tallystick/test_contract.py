@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from copy import deepcopy
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,14 @@ from tallystick.schema import DIALECTS, DRAFT_07, DRAFT_2020_12, check_schema
 from tests.builders import a_contract, a_contract_of, http_evidence
 
 ABSENT = object()
+CONFLICT = {"statuses": [409]}
 
 
-def changed(pointer, value, document=None):
+def changed(pointer, value, document=None) -> Any:
     """Return the document with the value at a pointer set, or taken away."""
     document = deepcopy(a_contract(evidence=http_evidence(9)) if document is None else document)
     *path, last = pointer.removeprefix("/").split("/")
-    place = document
+    place: Any = document
     for token in path:
         place = place[int(token) if isinstance(place, list) else token]
     if value is ABSENT:
@@ -199,7 +201,7 @@ def test_document_is_refused_for_what_it_holds(document, pointer, detail):
 
 
 def test_refusal_of_a_bottomless_document_is_quick():
-    bottomless = []
+    bottomless: Any = []
     for _ in range(100_000):
         bottomless = [bottomless]
 
@@ -226,7 +228,7 @@ def test_documents_and_schemas_have_size_limits():
         {"name": "a-b.C_d.e"},
         {"capabilities": []},
         {"capabilities": ["a.b-c_1:read:x.{tenant}.y"]},
-        {"idempotency": {"argument": "/k", "retention_seconds": 1, "conflict": {"statuses": [409]}}},
+        {"idempotency": {"argument": "/k", "retention_seconds": 9, "conflict": CONFLICT}},
         {"input_schema": {}},
         {"effect_class": "REPLAYABLE", "max_duplicates": 2},
         {"effect_class": "UNKNOWN", "attempts_max": 1},
@@ -286,7 +288,7 @@ def test_effect_class_decides_kind_and_attempts(effect_class, kind, attempts_max
 
 
 def test_the_provider_is_described():
-    contract = Contract.parse(
+    contract: Any = Contract.parse(
         a_contract(
             evidence=http_evidence(9),
             errors=[{"code": "e", "meaning": "m", "retryable": True, "not_executed": True}],
@@ -467,7 +469,7 @@ def test_shipped_schema_is_one_that_we_would_accept():
 
 
 def test_shipped_schema_and_code_agree():
-    properties = contract_schema()["properties"]
+    properties: Any = contract_schema()["properties"]
     fields = {field.name for field in dataclasses.fields(Contract)}
 
     # The document itself, and what only a model reads, are the differences.

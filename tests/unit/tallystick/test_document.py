@@ -1,5 +1,7 @@
 """The part of YAML that means the same as JSON, and the refusal of all the rest."""
 
+from typing import Any
+
 import pytest
 
 from tallystick.canonical import MalformedJson
@@ -45,10 +47,11 @@ from tallystick.errors import TooLarge
         ("a: {<<: {b: 1}}", {"<<": {"b": 1}}),  # a merge key is a name like another
         ("%YAML 1.2\n---\na: yes\n...\n", "yes"),
         ('{"a": "\\u00e9\\/"}', "é/"),
+        ('{"a": "\\ud83d\\ude00"}', "😀"),
     ],
 )
 def test_yaml_is_read_as_json_would_be(text, value):
-    read = parse_document(text, format="yaml")
+    read: Any = parse_document(text, format="yaml")
 
     assert read == {"a": value}
     assert type(read["a"]) is type(value)

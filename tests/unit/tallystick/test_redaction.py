@@ -1,12 +1,14 @@
 """Sensitive values are replaced wherever any schema that applies to them says so."""
 
+from typing import Any
+
 import pytest
 
 from tallystick.schema import DRAFT_07, has_sensitive, redact
 
-SECRET = {"x-sensitive": True}
-GONE = {"x-redacted": True}
-TEXT = {"type": "string"}
+SECRET: Any = {"x-sensitive": True}
+GONE: Any = {"x-redacted": True}
+TEXT: Any = {"type": "string"}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_redaction(schema, value, redacted):
 
 
 def test_redaction_leaves_the_value_alone():
-    value = {"a": ["s"]}
+    value: Any = {"a": ["s"]}
     redact(value, {"properties": {"a": {"items": SECRET}}})
 
     assert value == {"a": ["s"]}
@@ -123,12 +125,15 @@ def test_pattern_that_cannot_run_hides_rather_than_shows():
 
 
 def test_deep_values_and_many_alternatives_take_reasonable_time():
-    schema = {"anyOf": [{"additionalProperties": {"$ref": "#"}}] * 50, "properties": {"a": SECRET}}
-    value = {"a": "s"}
+    schema: Any = {
+        "anyOf": [{"additionalProperties": {"$ref": "#"}}] * 50,
+        "properties": {"a": SECRET},
+    }
+    value: Any = {"a": "s"}
     for _ in range(100):
         value = {"b": value}
 
-    shown = redact(value, schema)
+    shown: Any = redact(value, schema)
     for _ in range(100):
         shown = shown["b"]
     assert shown == {"a": GONE}

@@ -1,6 +1,7 @@
 """Each tuple gets exactly one answer, and of several faults the most specific."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,9 @@ STANDING = Standing(
 GRANTED = frozenset({READ, WRITE})
 
 
-def refusal(reference=REFERENCE, standing=STANDING, granted=GRANTED, purpose=Purpose.PLAN):
+def refusal(
+    reference=REFERENCE, standing: Any = STANDING, granted=GRANTED, purpose=Purpose.PLAN
+) -> Any:
     try:
         check(reference, standing, granted, purpose)
     except Exception as error:  # noqa: BLE001 -- any refusal is the answer
@@ -66,7 +69,8 @@ FAULTS = [
 
 @pytest.mark.parametrize("first", range(len(FAULTS)))
 def test_most_specific_fault_is_named(first):
-    reference, standing = REFERENCE, STANDING
+    reference: Any = REFERENCE
+    standing: Any = STANDING
     for _, where, fault in reversed(FAULTS[first:]):
         if where == "none":
             standing = None

@@ -1,14 +1,16 @@
 """What of a schema is structure, and how a value breaks it."""
 
+from typing import Any
+
 import pytest
 
 from tallystick.errors import InvalidContract
 from tallystick.schema import DRAFT_07, DRAFT_2020_12, Validator, structure
 
-TEXT = {"type": "string"}
+TEXT: Any = {"type": "string"}
 
 
-def nested(depth, leaf, key="x"):
+def nested(depth, leaf: Any, key="x") -> Any:
     for _ in range(depth):
         leaf = {key: leaf}
     return leaf
@@ -180,7 +182,7 @@ def test_every_violation_is_named_up_to_a_limit():
     validator = Validator.of({"items": TEXT})
 
     assert [each.pointer for each in validator.violations([1, "a", 2])] == ["/0", "/2"]
-    assert len(validator.violations([1] * 1000)) == 20
+    assert len(validator.violations([*range(1000)])) == 20
 
 
 def test_long_schema_text_is_cut_in_messages():
@@ -199,7 +201,7 @@ def test_format_is_an_annotation_unless_asserted(dialect, asserted):
 
 
 def test_dialect_decides_what_a_schema_means():
-    beside_reference = {"$ref": "#/definitions/any", "minimum": 5, "definitions": {"any": {}}}
+    beside_reference: Any = {"$ref": "#/definitions/any", "minimum": 5, "definitions": {"any": {}}}
 
     assert Validator.of(beside_reference, DRAFT_07).is_valid(1)
     assert not Validator.of(beside_reference, DRAFT_2020_12).is_valid(1)
@@ -219,7 +221,7 @@ def test_patterns_run_in_linear_time():
         Validator.of({"pattern": "(?=a)"})
 
 
-RECURSIVE = {"properties": {"x": {"$ref": "#"}}, "required": ["x"]}
+RECURSIVE: Any = {"properties": {"x": {"$ref": "#"}}, "required": ["x"]}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Which schemas may be published: one row for each reason to refuse, with its place."""
 
+from typing import Any
+
 import pytest
 
 from tallystick.errors import InvalidContract, TooLarge
@@ -11,23 +13,23 @@ from tallystick.schema import (
     check_schema,
 )
 
-TEXT = {"type": "string"}
+TEXT: Any = {"type": "string"}
 
 
-def nested(depth, leaf, key):
+def nested(depth, leaf: Any, key) -> Any:
     for _ in range(depth):
         leaf = {key: leaf}
     return leaf
 
 
-def chained(length, copies=1, **beside):
+def chained(length, copies=1, **beside) -> Any:
     """Return a schema that leads to a string through so many others, each so many times."""
     onward = [{"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * copies} | beside for n in range(length)]
     definitions = {str(n): schema for n, schema in enumerate([*onward, TEXT])}
     return {"$ref": "#/$defs/0", "$defs": definitions}
 
 
-def branching(length):
+def branching(length) -> Any:
     """Return a schema that looks at a value so deep inside 2^length times."""
     onward = [
         {"anyOf": [{"properties": {"x": {"$ref": f"#/$defs/{n + 1}"}}}] * 2} for n in range(length)
@@ -155,7 +157,7 @@ def test_draft_07_schema_is_refused_at_its_place(schema, pointer, detail):
 
 
 def test_schema_has_a_size_limit():
-    largest = {"const": "x" * (SCHEMA_BYTES_MAX - len('{"const":""}'))}
+    largest: Any = {"const": "x" * (SCHEMA_BYTES_MAX - len('{"const":""}'))}
     check_schema(largest, dialect=DRAFT_2020_12, pointer="")
 
     with pytest.raises(TooLarge) as refused:
@@ -215,6 +217,6 @@ def test_schema_is_accepted_and_means_what_it_says(schema, dialect, good, bad):
 
 
 def test_types_that_all_refer_to_each_other_are_accepted():
-    members = {"properties": {f"p{n}": {"$ref": f"#/$defs/t{n}"} for n in range(30)}}
-    types = {f"t{n}": members for n in range(30)}
+    members: Any = {"properties": {f"p{n}": {"$ref": f"#/$defs/t{n}"} for n in range(30)}}
+    types: Any = {f"t{n}": members for n in range(30)}
     check_schema({"$ref": "#/$defs/t0", "$defs": types}, dialect=DRAFT_2020_12, pointer="")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -283,3 +284,30 @@ child = os.read(read, 100).decode()
 assert len(child) == len(client.worker_id) and child != client.worker_id
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_proxy_of_the_environment_never_sees_what_is_meant_for_this_machine(monkeypatch):
+    """The answer is the service's own problem, not the refusal of a proxy that is not there."""
+    told = b'{"code": "not_found", "detail": "There is nothing at this address."}'
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(404)
+            self.send_header("Content-Type", "application/problem+json")
+            self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            self.wfile.write(told)
+
+        def log_message(self, *_: object):
+            pass
+
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with Client(f"http://127.0.0.1:{server.server_port}", TOKEN, retry_seconds=0) as client:
+                with pytest.raises(errors.NotFound):
+                    client.contract("billing.send_invoice", "1.0")
+        finally:
+            server.shutdown()
