@@ -12,7 +12,7 @@ AGAIN: Final = {
     "PURE": "changes nothing",
     "IDEMPOTENT": "is recognised by its key",
     "REPLAYABLE": "is a nuisance",
-    "UNKNOWN": "does nobody knows what",
+    "UNKNOWN": "might do harm",
     "NON_RETRYABLE": "is a second effect",
 }
 """What a second call does, by effect class."""

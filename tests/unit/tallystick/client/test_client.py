@@ -306,8 +306,8 @@ def test_a_proxy_of_the_environment_never_sees_what_is_meant_for_this_machine(mo
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            with Client(f"http://127.0.0.1:{server.server_port}", TOKEN, retry_seconds=0) as client:
-                with pytest.raises(errors.NotFound):
-                    client.contract("billing.send_invoice", "1.0")
+            url = f"http://127.0.0.1:{server.server_port}"
+            with Client(url, TOKEN, retry_seconds=0) as client, pytest.raises(errors.NotFound):
+                client.contract("billing.send_invoice", "1.0")
         finally:
             server.shutdown()
