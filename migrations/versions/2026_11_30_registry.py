@@ -62,6 +62,23 @@ CREATE TABLE contract_state (
 )
 """
 
+# A retired version never comes back: what referred to it was told so.
+_RETIRED_STAYS = """
+CREATE FUNCTION retired_stays() RETURNS trigger
+LANGUAGE plpgsql SET search_path = public, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'contract % is retired', OLD.contract_id
+        USING ERRCODE = 'check_violation', CONSTRAINT = 'retired_stays';
+END
+$$;
+CREATE TRIGGER contract_state_retired_stays
+    BEFORE UPDATE ON contract_state FOR EACH ROW
+    WHEN (OLD.lifecycle = 'RETIRED' AND NEW.lifecycle <> 'RETIRED')
+    EXECUTE FUNCTION retired_stays();
+REVOKE ALL ON FUNCTION retired_stays() FROM PUBLIC
+"""
+
 # A closing mark is a row of its own: an UPDATE of the state row would wait behind every dispatch that holds
 # that row FOR SHARE, and starve.
 _CONTRACT_CLOSING = """
@@ -174,6 +191,7 @@ def upgrade() -> None:
         _CONTRACT_CONTENT,
         _CONTRACT,
         _CONTRACT_STATE,
+        _RETIRED_STAYS,
         _CONTRACT_CLOSING,
         _CREDENTIAL,
         _CREDENTIAL_BINDING,
@@ -193,3 +211,4 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in reversed(_TABLES):
         op.execute(f"DROP TABLE {table}")
+    op.execute("DROP FUNCTION retired_stays()")

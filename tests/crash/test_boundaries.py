@@ -247,14 +247,19 @@ async def rows(owner: Owner) -> list[str]:
 
 @each_operation
 async def test_a_commit_whose_answer_is_lost_is_found_by_asking_again(
-    database_url: str, tmp_path: Path, prepare: Prepare, state: str, attempts: int
+    database_url: str,
+    tmp_path: Path,
+    provider: Provider,
+    prepare: Prepare,
+    state: str,
+    attempts: int,
 ):
     async with (
         lossy(database_url) as wire,
         running(wire.url, tmp_path / "home") as api,
-        asking([]) as source,
+        asking([f"127.0.0.1:{provider.port}"]) as source,
     ):
-        reference = await api.publish(a_contract())
+        reference = await api.publish(a_contract(evidence=http_evidence(provider.port)))
         request = await prepare(api, sweeper_of(api, source), reference, "run")
         wire.loses_commit = True
         answer = await ask(api, request)
@@ -369,5 +374,7 @@ async def lossy(database_url: str) -> AsyncGenerator[LossyWire]:
 
     async with await asyncio.start_server(carry, "127.0.0.1", 0) as server:
         wire.port = server.sockets[0].getsockname()[1]
-        yield wire
-    await asyncio.gather(*carrying)
+        try:
+            yield wire
+        finally:
+            await asyncio.gather(*carrying)

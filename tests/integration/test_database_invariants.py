@@ -582,6 +582,15 @@ def test_nobody_says_anything_of_another_tenants_contract(place: Place, table: s
     serve(place.url, contract, insert(table))
 
 
+def test_a_retired_version_stays_retired(place: Place):
+    retire = "UPDATE contract_state SET lifecycle = %s WHERE contract_id = %s"
+    with pytest.raises(errors.CheckViolation) as caught, psycopg.connect(place.url) as connection:
+        connection.execute(retire, ["RETIRED", place.ours.contract_id])
+        connection.execute(retire, ["RETIRED", place.ours.contract_id])
+        connection.execute(retire, ["ACTIVE", place.ours.contract_id])
+    assert caught.value.diag.constraint_name == "retired_stays"
+
+
 def test_the_law_is_that_of_the_code(place: Place):
     law = ask(place.url, "SELECT transition, from_state, to_state FROM legal_transition")
     assert law == {(step.id, step.from_state, step.to_state) for step in TRANSITIONS}
