@@ -6,7 +6,7 @@ A command sees one `Api` and cannot tell which of the two it is.
 from __future__ import annotations
 
 import os
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from urllib.parse import quote, urlsplit
@@ -22,7 +22,7 @@ from tallystick.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     import httpx
@@ -139,8 +139,7 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
 
     app = build(settings)
     async with AsyncExitStack() as stack:
-        with on_this_machine():
-            await stack.enter_async_context(app.router.lifespan_context(app))
+        await stack.enter_async_context(app.router.lifespan_context(app))
         yield await stack.enter_async_context(
             httpx.AsyncClient(
                 base_url="http://registry",
@@ -150,15 +149,6 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
                 transport=httpx.ASGITransport(app, raise_app_exceptions=False),
             )
         )
-
-
-@contextmanager
-def on_this_machine() -> Generator[None]:
-    """Tell what this machine does not allow the service, such as a folder, as an outage."""
-    try:
-        yield
-    except OSError as fault:
-        raise RegistryUnavailable(f"The service cannot start: {fault}.") from fault
 
 
 def _check_database_url(database_url: str | None) -> None:

@@ -1,14 +1,13 @@
 """The service on this machine: prepare it, serve it, reconcile, watch it recover."""
 
 import sys
-from contextlib import AsyncExitStack, redirect_stdout
+from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
 
 from cli import views
 from cli.command import NOWHERE, ON_THIS_MACHINE, Invocation, command
-from cli.connection import on_this_machine
 
 app = typer.Typer()
 
@@ -21,9 +20,7 @@ async def init(invocation: Invocation) -> None:
     from server.service import opened
 
     settings = invocation.place.settings()
-    async with AsyncExitStack() as stack:
-        with on_this_machine():
-            await stack.enter_async_context(opened(settings))
+    async with opened(settings):
         token_file = admin_token_file(settings.home)
         answer = {
             "home": str(settings.home),
@@ -64,7 +61,7 @@ def reconcile(invocation: Invocation) -> None:
 
     settings = invocation.place.settings()
     invocation.show({"home": str(settings.home)}, views.reconciling)
-    with redirect_stdout(sys.stderr), on_this_machine():
+    with redirect_stdout(sys.stderr):
         worker.run(settings)
 
 

@@ -17,8 +17,8 @@ CHECKS_MAX: Final = 20
 """How often a provider is asked without a conclusive answer before that is the answer."""
 BACKOFF_SECONDS_MIN: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 600.0
-RECONCILE_LEASE_SECONDS: Final = 60.0
-"""How long a reconciler may take to ask a provider."""
+RECORD_SECONDS: Final = 5.0
+"""How long a reconciler may take to record an answer once it has it."""
 
 
 class Answer(StrEnum):
@@ -50,9 +50,14 @@ class Finding:
 # --- time ---------------------------------------------------------------------------------------
 
 
-def claim(before: OpenEffect, *, actor: str, now: datetime) -> Step:
-    """Return the step by which a reconciler takes an UNKNOWN effect for one lease (T5)."""
-    due_at = now + timedelta(seconds=RECONCILE_LEASE_SECONDS)
+def claim(before: OpenEffect, contract: Contract, *, actor: str, now: datetime) -> Step:
+    """Return the step by which a reconciler takes an UNKNOWN effect for one lease (T5).
+
+    The lease lasts for as long as the contract lets it wait for an answer, and a little more: one
+    that dies in between delays the effect by no more than that.
+    """
+    asking_seconds = contract.evidence.http.timeout_seconds if contract.evidence else 0
+    due_at = now + timedelta(seconds=asking_seconds + RECORD_SECONDS)
     return step(
         before, "T5", State.RECONCILING, actor=actor, reason="claimed", at=now, due_at=due_at
     )

@@ -31,8 +31,8 @@ from tallystick.errors import TallystickError
 
 _log = logging.getLogger("tallystick.reconciler")
 
-BATCH_SIZE: Final = 20
-ASKED_AT_ONCE: Final = 10
+BATCH_SIZE: Final = 10
+"""All that is claimed is asked at once: a claim that waits for its turn could outlive its lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,15 @@ class Sweeper:
         stepped, claims = await self.transact(
             caller.tenant_id, lambda connection: self._claim(self._ledger(caller, connection))
         )
-        places = asyncio.Semaphore(ASKED_AT_ONCE)
 
         async def handle(claim: Claim) -> None:
-            async with places:
-                try:
-                    await self._reconcile(caller, claim)
-                except TallystickError as fault:
-                    # Its lease runs out, and the next sweep takes it up again.
-                    _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
-                except Exception:  # noqa: BLE001 - as above, and the other effects go on
-                    _log.exception("effect %s was not settled", claim.effect.id)
+            try:
+                await self._reconcile(caller, claim)
+            except TallystickError as fault:
+                # Its lease runs out, and the next sweep takes it up again.
+                _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
+            except Exception:  # noqa: BLE001 - as above, and the other effects go on
+                _log.exception("effect %s was not settled", claim.effect.id)
 
         await asyncio.gather(*(handle(claim) for claim in claims))
         return stepped + len(claims)
@@ -102,7 +100,7 @@ class Sweeper:
                 await ledger.store.advance(effect, step)
                 stepped += 1
                 continue
-            step = settlement.claim(held.open, actor=self.actor, now=held.read_at)
+            step = settlement.claim(held.open, contract, actor=self.actor, now=held.read_at)
             await ledger.store.advance(effect, step)
             question = Question(
                 effect_id=str(effect.id),

@@ -11,7 +11,6 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 
@@ -41,32 +40,33 @@ async def opened(settings: Settings) -> AsyncGenerator[Service]:
     """Open and prepare the database: without a DATABASE_URL, the embedded one.
 
     Raises:
-        RegistryUnavailable: The database cannot be started or reached, or the key file is not its
-        own.
+        RegistryUnavailable: The service cannot be opened on this machine, the database cannot be
+            started or reached, or the key file is not its own.
     """
     async with AsyncExitStack() as stack:
-        home = _open_home(settings)
-        database_url = settings.database_url
-        if database_url is None:
-            embedded = await _attach(settings)
-            stack.callback(embedded.close)
-            database_url = embedded.url
         try:
-            keys = read_keys(settings.key_file or home / "keys.json")
-        except (OSError, ValueError) as fault:
-            raise RegistryUnavailable(str(fault)) from fault
-        await asyncio.to_thread(prepare, database_url, home, keys)
-        database = await stack.enter_async_context(
-            Database.opened(database_url, pool_size=settings.pool_size)
-        )
-        yield Service(settings, database, keys)
+            service = await _open(settings, stack)
+        except OSError as fault:
+            raise RegistryUnavailable(f"The service cannot start: {fault}.") from fault
+        yield service
 
 
-def _open_home(settings: Settings) -> Path:
+async def _open(settings: Settings, stack: AsyncExitStack) -> Service:
+    home = open_home(settings.home)
+    database_url = settings.database_url
+    if database_url is None:
+        embedded = await _attach(settings)
+        stack.callback(embedded.close)
+        database_url = embedded.url
     try:
-        return open_home(settings.home)
-    except OSError as fault:
-        raise RegistryUnavailable(f"The home folder cannot be used: {fault}.") from fault
+        keys = read_keys(settings.key_file or home / "keys.json")
+    except ValueError as fault:
+        raise RegistryUnavailable(str(fault)) from fault
+    await asyncio.to_thread(prepare, database_url, home, keys)
+    database = await stack.enter_async_context(
+        Database.opened(database_url, pool_size=settings.pool_size)
+    )
+    return Service(settings, database, keys)
 
 
 async def _attach(settings: Settings) -> EmbeddedPostgres:

@@ -27,7 +27,7 @@ ROOT: Final = Path(__file__).parents[2]
 START_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
 UNREACHABLE: Final = 3
-"""How the service's processes end when they find no database; whoever runs them starts them again."""
+"""How a process of the service ends that finds no database; whoever runs it starts it again."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass
 class Fleet:
-    """A provider, a server, a reconciler and workers on one home folder; leaving it ends them all."""
+    """A provider, a server, a reconciler and workers on one home; leaving it ends them all."""
 
     folder: Path
     seed: int
@@ -200,9 +200,9 @@ class Fleet:
                 self._fell(victim, fault.down_seconds)
 
     def _tend(self) -> None:
-        """Start again what was killed and has been down long enough, or ended for want of a database.
+        """Start again what has been down long enough, and what ended for want of a database.
 
-        Raises AssertionError for a process that ended in any other way.
+        Raises AssertionError for a process that ended by itself in any other way.
         """
         for name, member in self.members.items():
             process = member.process

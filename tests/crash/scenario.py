@@ -129,7 +129,7 @@ def draw_faults(seed: int) -> list[Fault]:
 def share_of(seed: int, items: Sequence[Item], worker: int, workers: int) -> list[Item]:
     """Return what one worker works on, in its order: its part, and some of the others' parts."""
     random = Random(f"{seed}:share:{worker}")
-    mine = [item for item in items if item.number % workers == worker or random.random() < 1 / 6]
+    mine = [item for item in items if item.number % workers == worker or random.random() < 1 / 8]
     random.shuffle(mine)
     return mine
 

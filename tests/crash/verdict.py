@@ -1,7 +1,7 @@
-"""Compares the provider's books with the ledger, effect by effect, and says what does not hold. Pure."""
+"""Holds the provider's books and the ledger against each other, effect by effect. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -27,27 +27,20 @@ class Case:
     def history(self) -> str:
         """Return all that happened to the effect, in the order of the machine's clock."""
         record = self.record
-        lines = [
+        steps = [
             (
                 one.at,
-                f"{one.transition} {one.from_state} -> {one.to_state}, fence {one.fence}: "
-                f"{one.actor}: {one.reason}",
+                f"{one.transition} {one.to_state}, fence {one.fence}: {one.actor}: {one.reason}",
             )
             for one in record.events
         ]
-        lines += [
-            (one.observed_at, f"evidence of {one.source}: {one.answer}") for one in record.evidence
-        ]
-        lines += [
-            (
-                _time(one),
-                f"the provider's {one.entry} {one.reference}, fence {one.fence}, "
-                f"key {one.key}: {one.body}",
-            )
+        answers = [(one.observed_at, f"{one.source} says {one.answer}") for one in record.evidence]
+        booked = [
+            (_time(one), f"the provider: {one.entry}, fence {one.fence}, key {one.key}: {one.body}")
             for one in (*self.requests, *self.bookings)
         ]
         head = f"{record.effect_id} {record.run} {record.identity} {record.effect_class}"
-        shown = [f"    {at:%H:%M:%S.%f}  {what}" for at, what in sorted(lines)]
+        shown = [f"    {at:%H:%M:%S.%f}  {what}" for at, what in sorted(steps + answers + booked)]
         return "\n".join([f"{head}: {record.state}", *shown])
 
 
@@ -60,23 +53,15 @@ def judge(records: Iterable[Record], books: Iterable[Line]) -> list[str]:
     for line in books:
         lines[line.entry, line.effect_id].append(line)
     cases = [
-        Case(
-            one,
-            lines.pop(("request", one.effect_id), []),
-            lines.pop(("booking", one.effect_id), []),
-        )
+        Case(one, lines.get(("request", one.effect_id), []), lines.get(("booking", one.effect_id), []))
         for one in records
     ]
-    faults = [
-        f"{fault}\n{case.history()}" for case in cases for rule in RULES for fault in rule(case)
+    return [
+        *(f"{fault}\n{case.history()}" for case in cases for rule in RULES for fault in rule(case)),
+        *_books_hold_only_what_is_recorded(cases, lines),
+        *_keys_are_distinct(cases),
+        *_runs_use_one_version(cases),
     ]
-    # A PURE call may run without the registry; everything else that the provider saw is recorded.
-    faults += [
-        f"the provider saw an effect that is not recorded: {one[0]}"
-        for one in lines.values()
-        if one[0].kind != "pure" or one[0].effect_id
-    ]
-    return faults + list(_keys_are_distinct(cases)) + list(_runs_use_one_version(cases))
 
 
 # --- the ledger with itself ---------------------------------------------------------------------
@@ -118,7 +103,7 @@ def attempts_carry_the_recorded_contract(case: Case) -> Iterator[str]:
 
 
 def requests_follow_a_dispatch(case: Case) -> Iterator[str]:
-    """No provider sees a byte before a durable DISPATCHED row with that fence, and one request a row."""
+    """No byte goes out before a durable DISPATCHED row with that fence; one request a row."""
     dispatched = {one.fence: one.at for one in case.record.events if one.to_state == "DISPATCHED"}
     for fence, times in Counter(one.fence for one in case.requests).items():
         if fence not in dispatched:
@@ -185,6 +170,16 @@ RULES: Final[tuple[Rule, ...]] = (
     outcome_agrees_with_the_books,
     quarantine_has_a_reason,
 )
+
+
+def _books_hold_only_what_is_recorded(
+    cases: Sequence[Case], lines: Mapping[tuple[str, str], Sequence[Line]]
+) -> Iterator[str]:
+    recorded = {case.record.effect_id for case in cases}
+    for (_, effect_id), (first, *_) in lines.items():
+        # A PURE call may run without the registry, and then has no id.
+        if effect_id not in recorded and (effect_id or first.kind != "pure"):
+            yield f"the provider has an effect that the ledger has not: {first}"
 
 
 def _keys_are_distinct(cases: Sequence[Case]) -> Iterator[str]:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -26,7 +27,8 @@ from tests.crash.scenario import LEASE_SECONDS, SETTLE_SECONDS, Item, load, shar
 
 WORKERS: Final = 3
 THREADS: Final = 4
-AGAIN_SECONDS: Final = 0.4
+AGAIN_SECONDS_MIN: Final = 0.5
+AGAIN_SECONDS_MAX: Final = 1.0
 CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
 FINAL: Final = CLOSED | {"QUARANTINED"}
 
@@ -62,7 +64,7 @@ class Worker:
         }
         closed = {told["closed"] for told in read_journals(folder) if "closed" in told}
         mine = share_of(seed, load(folder / "work.json"), number, WORKERS)
-        self._work = deque(item for item in mine if item.number not in closed)
+        self._work = deque((0.0, item) for item in mine if item.number not in closed)
         self._name = f"{seed}:{number}:{generation}"
         self._journal = Journal(folder / f"journal-{number}-{generation}")
         self._client = Client(timeout_seconds=3, retry_seconds=3)
@@ -71,48 +73,51 @@ class Worker:
         )
 
     def work(self, thread: int) -> None:
-        """Take items until none is left. What is not closed yet goes to the end of the queue."""
+        """Take items until none is left. What is not closed yet is tried again after a while."""
         random = Random(f"{self._name}:{thread}")
         while self._work:
             try:
-                item = self._work.popleft()
+                not_before, item = self._work.popleft()
             except IndexError:
                 return
-            if self._attempt(item, random):
+            time.sleep(max(not_before - time.monotonic(), 0))
+            if self._is_closed(item, random):
                 self._journal.note(closed=item.number)
             else:
-                self._work.append(item)
-                time.sleep(random.uniform(0, AGAIN_SECONDS))
+                again = random.uniform(AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX)
+                self._work.append((time.monotonic() + again, item))
 
-    def _attempt(self, item: Item, random: Random) -> bool:
-        """Run an item once; return whether it is closed for good."""
+    def _is_closed(self, item: Item, random: Random) -> bool:
+        """Run an item, on the version that its run uses; return whether it is closed for good."""
         versions = self._references[item.tool]
         for reference in random.sample(versions, len(versions)):
             try:
-                effect = self._effect(item, reference)
-                with effect:
-                    if effect.recorded:
-                        self._journal.note(effect_id=effect.effect_id)
-                    self._body(item, effect, random)
-                effect.result()
+                return self._run(item, reference, random)
             except MixedVersions:
-                continue  # the run uses another version: so do we
-            except EffectFailed:
-                return True
+                continue
             except EffectNotOwned as refusal:
                 self._journal.note(effect_id=refusal.effect_id)
                 return refusal.state in FINAL
             except (TallystickError, httpx.HTTPError):
                 return False
-            # A PURE call that ran without the registry is not in its books: it is made again.
-            return effect.recorded
         raise AssertionError(f"no version of {item.tool} suits the run {item.run}")
 
+    def _run(self, item: Item, reference: ToolReference, random: Random) -> bool:
+        effect = self._effect(item, reference)
+        with effect:
+            if effect.recorded:
+                self._journal.note(effect_id=effect.effect_id)
+            self._body(item, effect, random)
+        with suppress(EffectFailed):
+            effect.result()
+        # A PURE call may have run without the registry: then it is made again, to be recorded.
+        return effect.recorded
+
     def _effect(self, item: Item, reference: ToolReference) -> Effect:
-        terms = {"run": item.run, "effect": item.effect}
+        run, name, arguments = item.run, item.effect, item.arguments
         if not item.plans_first:
-            return self._client.effect(reference, item.arguments, **terms)
-        planned = self._client.plan(reference, item.arguments, **terms)
+            return self._client.effect(reference, arguments, run=run, effect=name)
+        planned = self._client.plan(reference, arguments, run=run, effect=name)
         self._journal.note(effect_id=planned.effect_id)
         return self._client.dispatch(planned.effect_id)
 
@@ -128,7 +133,7 @@ class Worker:
             time.sleep(LEASE_SECONDS + SETTLE_SECONDS + random.uniform(0, 1.5))
         answer = self._provider.post(
             f"/{item.effect_class.lower()}",
-            content=json.dumps(item.arguments, sort_keys=True),
+            content=json.dumps(effect.arguments, sort_keys=True),
             headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(_fence_of(effect))},
         )
         if trouble == "pauses_before_report":

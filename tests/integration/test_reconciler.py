@@ -122,7 +122,8 @@ async def test_what_the_providers_answer_leads_to(
     reference: str | None,
 ):
     effect = await in_doubt(api, a_contract(evidence=http_evidence(provider.port)))
-    provider.book(effect["effect_id"], **facts)
+    provider.book(effect["effect_id"])
+    provider.books[effect["effect_id"]].update(facts)
     assert await sweep.once() == 1
     shown = await api.show(effect)
     assert shown["state"] == state
@@ -330,7 +331,7 @@ async def test_only_the_hosts_that_an_operator_allows_are_asked(api: Api, provid
 async def test_an_address_that_is_none_is_not_asked(url: str):
     http = http_evidence(1)["http"] | {"url": f"{url.replace(' ', '')}{{effect_id}}"}
     contract = Contract.parse(a_contract(evidence=http_evidence(1, http=http)))
-    async with asking(["127.0.0.1:99999", ":80", "[:80"]) as source:
+    async with asking(["127.0.0.1:80", ":80", "[:80"]) as source:
         judgement = await source.ask(contract, Question("run.1", "key", ARGUMENTS))
     assert judgement.answer == "unavailable"
 

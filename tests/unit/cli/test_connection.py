@@ -70,7 +70,9 @@ def test_a_database_that_does_not_answer_is_3(arguments, run, tmp_path, write_co
         given = [each if each != "FILE" else write_contract() for each in arguments]
         result = run(*given, "--home", str(tmp_path), env=environment)
     assert result.exit_code == 3
-    assert "Error: The database cannot be reached. [registry_unavailable]" in result.stderr
+    assert (
+        "Error: The database cannot be reached or prepared. [registry_unavailable]" in result.stderr
+    )
     assert SECRET not in result.output
 
 
