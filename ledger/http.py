@@ -59,7 +59,7 @@ class PlanBody(Wire):
         """Return the request as a value. Raises InvalidRequest for a tuple without its form."""
         return PlanRequest(
             run=self.run,
-            reference=self.tool.reference(),
+            reference=self.tool.reference(at="/tool"),
             arguments=self.arguments,
             effect=self.effect,
             occurrence=self.occurrence,
@@ -311,7 +311,8 @@ async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
 @router.post("/effects/{effect_id}/dispatch")
 async def dispatch(effect_id: str, body: DispatchBody, scope: ScopeDep) -> dict[str, Any]:
     """Take a planned or retryable effect. Only `dispatch.owned` allows a send."""
-    key, presented = EffectId.parse(effect_id), body.tool.reference() if body.tool else None
+    key = EffectId.parse(effect_id)
+    presented = body.tool.reference(at="/tool") if body.tool else None
     return rendered(
         await _answer(scope, lambda ledger: service.dispatch(ledger, key, body.worker(), presented))
     )

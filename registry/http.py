@@ -13,6 +13,7 @@ from registry.entry import Entry
 from registry.publication import Review
 from registry.store import RegistryStore
 from tallystick.contract import ToolReference
+from tallystick.errors import InvalidRequest
 from tallystick.resolution import Lifecycle
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute)
@@ -45,9 +46,15 @@ class ReferenceBody(Wire):
     effect_class: str
     credential_version: int
 
-    def reference(self) -> ToolReference:
-        """Return the tuple as a value. Raises InvalidRequest for a part that has not its form."""
-        return ToolReference.from_json(self.model_dump())
+    def reference(self, *, at: str = "") -> ToolReference:
+        """Return the tuple as a value; ``at`` points to where it stands in its request.
+
+        Raises InvalidRequest for a part that has not its form.
+        """
+        try:
+            return ToolReference.from_json(self.model_dump())
+        except InvalidRequest as fault:
+            raise InvalidRequest(fault.detail, pointer=f"{at}{fault.pointer}") from fault
 
 
 class NameBody(Wire):

@@ -13,6 +13,8 @@ from server.migration import newest, revision, upgrade
 from tallystick.errors import RegistryUnavailable
 
 ADMIN = "admin"
+# Whoever can guess a token has it: a file that was emptied by accident is none.
+_TOKEN_CHARS_MIN = 32
 
 
 def token_hash(token: str) -> bytes:
@@ -24,7 +26,8 @@ def prepare(database_url: str, home: Path, keys: KeyRing) -> None:
     """Bring a database to the newest schema, and make sure that it knows our admin token and keys.
 
     Raises:
-        RegistryUnavailable: The database cannot be reached, or belongs to another key file.
+        RegistryUnavailable: The database cannot be reached, or belongs to another key file, or the
+            file of the admin token holds none.
     """
     try:
         if revision(database_url) != newest():
@@ -61,6 +64,8 @@ def _register_admin(connection: psycopg.Connection, home: Path) -> None:
     if known != (0,) and not path.exists():
         return  # The token was made elsewhere; who holds it gives it to this machine's clients.
     token = write_once(path, f"tk_{secrets.token_urlsafe(32)}\n").strip()
+    if len(token) < _TOKEN_CHARS_MIN:
+        raise RegistryUnavailable(f"{path} does not hold a token.")
     connection.execute(
         """
         INSERT INTO api_token (tenant_id, token_id, token_hash, principal, role)

@@ -33,10 +33,11 @@ class Authenticator:
 
     async def caller(self, authorization: str | None) -> Caller:
         """Return who asks. Raises Unauthenticated, with the same words whatever is wrong."""
-        scheme, _, token = (authorization or "").partition(" ")
+        scheme, _, rest = (authorization or "").partition(" ")
+        token = rest.strip()
         if scheme.lower() != "bearer" or not token:
             raise Unauthenticated("Send a token: Authorization: Bearer <token>.")
-        presented = token_hash(token.strip())
+        presented = token_hash(token)
         held = self._known.get(presented)
         if held is not None and time.monotonic() < held[0]:
             return held[1]

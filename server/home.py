@@ -69,13 +69,13 @@ def read_keys(path: Path) -> KeyRing:
         "current": "k1",
         "keys": {"k1": base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()},
     }
-    text = write_once(path, json.dumps(first, indent=2) + "\n")
     try:
-        held = json.loads(text)
+        held = json.loads(write_once(path, json.dumps(first, indent=2) + "\n"))
         keys = {
             str(key_id): base64.b64decode(key, validate=True)
             for key_id, key in held["keys"].items()
         }
         return KeyRing(str(held["current"]), keys)
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise ValueError(f"{path} is not a key file.") from fault.__class__("unreadable")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # Not its cause: that one holds the content.
+        raise ValueError(f"{path} is not a key file.") from None

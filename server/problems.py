@@ -118,7 +118,9 @@ def _http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:  # noqa: PLR2004 - RFC 9110
         return problem(NotFound("There is nothing at this address."))
-    return problem(InvalidRequest(f"{error.detail}."), status=error.status_code)
+    answer = problem(InvalidRequest(f"{error.detail}."), status=error.status_code)
+    answer.headers.update(error.headers or {})  # a 405 says what is allowed
+    return answer
 
 
 def _defect(request: Request, error: Exception) -> JSONResponse:

@@ -14,6 +14,8 @@ import pytest
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
+from ledger.effect import Event, replay
+from ledger.state import State
 from reconciler.sources import HttpSource, SecretOf
 from reconciler.sweep import Sweeper
 from server.bootstrap import token_hash
@@ -157,6 +159,30 @@ class Owner:
             for table in await self.tables()
         }
 
+    async def check_ledger(self, run: str | None = None) -> dict[str, tuple[State, int]]:
+        """Hold every effect, or those of one run, to what is always true of one.
+
+        Returns the state and the number of attempts of each.
+        """
+        histories: dict[str, list[Event]] = {}
+        for effect_id, *event in await self.rows(_HISTORIES, run, run):
+            histories.setdefault(effect_id, []).append(Event(*event))
+        found: dict[str, tuple[State, int]] = {}
+        for effect_id, effect_class, opened, closed, attempts, strays, lifecycle in await self.rows(
+            _STANDINGS, run, run
+        ):
+            state, fence, attempt = replay(histories[effect_id])
+            assert fence == len(histories[effect_id]) - 1, effect_id
+            assert (opened is None) != (closed is None), f"{effect_id} is open, or has an outcome"
+            assert (opened or closed) == f"{state} {fence}", effect_id
+            assert attempts == attempt, effect_id
+            assert strays == 0, f"{effect_id} was attempted on another contract"
+            assert attempts <= 1 or effect_class not in ("UNKNOWN", "NON_RETRYABLE"), effect_id
+            is_quarantined = state is State.QUARANTINED
+            assert lifecycle != "RETIRED" or not opened or is_quarantined, effect_id
+            found[effect_id] = (state, attempts)
+        return found
+
     async def dump(self) -> str:
         """Return every row of every table as text, and what is binary in it as text too."""
         lines = [
@@ -173,6 +199,32 @@ class Owner:
             for (value,) in await self.rows(statement)
         ]
         return "\n".join(lines)
+
+
+_HISTORIES = """
+    SELECT event.run_id || '.' || event.number, fence, transition, from_state, to_state, attempt,
+           actor, reason, at
+      FROM event
+      JOIN effect USING (run_id, number)
+     WHERE %s::text IS NULL OR effect.run = %s
+     ORDER BY event.run_id, event.number, fence
+"""
+_STANDINGS = """
+    SELECT effect.run_id || '.' || effect.number, effect.effect_class,
+           (SELECT state || ' ' || fence FROM effect_open AS open
+             WHERE open.run_id = effect.run_id AND open.number = effect.number),
+           (SELECT status || ' ' || fence FROM effect_outcome AS outcome
+             WHERE outcome.run_id = effect.run_id AND outcome.number = effect.number
+             ORDER BY revision DESC LIMIT 1),
+           count(attempt),
+           count(*) FILTER (WHERE attempt.contract_id <> effect.contract_id),
+           state.lifecycle
+      FROM effect
+      JOIN contract_state AS state USING (contract_id)
+      LEFT JOIN effect_attempt AS attempt USING (run_id, number)
+     WHERE %s::text IS NULL OR effect.run = %s
+     GROUP BY effect.run_id, effect.number, effect.effect_class, state.lifecycle
+"""
 
 
 def _key(effect: dict[str, Any]) -> tuple[UUID, int]:

@@ -29,6 +29,7 @@ class Attempt:
     attempt: int
     fence: int
     contract_id: UUID
+    lease_until: datetime
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ _ROWS = {
     "attempts": (
         Attempt,
         """
-        SELECT run_id::text || '.' || number, attempt, fence, contract_id
+        SELECT run_id::text || '.' || number, attempt, fence, contract_id, lease_until
           FROM effect_attempt ORDER BY attempt
         """,
     ),

@@ -10,7 +10,7 @@ from ledger.effect import replay
 from tallystick.errors import IllegalTransition
 from tests.crash.ledger import Record, Standing
 from tests.crash.provider import Line
-from tests.crash.scenario import ATTEMPTS_MAX
+from tests.crash.scenario import ATTEMPTS_MAX, SETTLE_SECONDS
 
 ONCE: Final = frozenset({"NON_RETRYABLE", "UNKNOWN"})
 CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
@@ -53,7 +53,11 @@ def judge(records: Iterable[Record], books: Iterable[Line]) -> list[str]:
     for line in books:
         lines[line.entry, line.effect_id].append(line)
     cases = [
-        Case(one, lines.get(("request", one.effect_id), []), lines.get(("booking", one.effect_id), []))
+        Case(
+            one,
+            lines.get(("request", one.effect_id), []),
+            lines.get(("booking", one.effect_id), []),
+        )
         for one in records
     ]
     return [
@@ -161,6 +165,25 @@ def quarantine_has_a_reason(case: Case) -> Iterator[str]:
         yield "quarantined as absent, and it was booked before the provider was asked"
 
 
+def what_was_settled_as_absent_stays_absent(case: Case) -> Iterator[str]:
+    """Nothing is booked after that by an earlier attempt whose worker and provider kept time."""
+    for event in case.record.events:
+        if event.transition == "T6" and "absent" in event.reason and event.to_state != "UNKNOWN":
+            for booking in case.bookings:
+                is_earlier = booking.fence < event.fence and _kept_time(case, booking)
+                if is_earlier and _time(booking) > event.at:
+                    yield f"settled as absent at {event.at}, and booked after that"
+
+
+def _kept_time(case: Case, booking: Line) -> bool:
+    """Tell whether the request came within its lease, and was booked within the settle window."""
+    leases = {one.fence: one.lease_until for one in case.record.attempts}
+    came = {one.fence: one for one in case.requests}.get(booking.fence)
+    if came is None or came.fence not in leases:
+        return False
+    return _time(came) <= leases[came.fence] and booking.at - came.at <= SETTLE_SECONDS
+
+
 RULES: Final[tuple[Rule, ...]] = (
     is_settled,
     events_replay_to_the_state,
@@ -169,6 +192,7 @@ RULES: Final[tuple[Rule, ...]] = (
     classes_are_kept,
     outcome_agrees_with_the_books,
     quarantine_has_a_reason,
+    what_was_settled_as_absent_stays_absent,
 )
 
 

@@ -172,9 +172,10 @@ class Subschemas:
 
     def held_by(self, position: Position, *keywords: str) -> Iterator[Position]:
         """Yield the schemas that this one holds by these keywords."""
-        for keyword in position.keywords.keys() & keywords:
-            for tokens, _ in parts(keyword, position.keywords[keyword]):
-                yield from self._find(position, keyword, *tokens)
+        for keyword in keywords:
+            if keyword in position.keywords:
+                for tokens, _ in parts(keyword, position.keywords[keyword]):
+                    yield from self._find(position, keyword, *tokens)
 
     def same_value(self, position: Position) -> Iterator[Position]:
         """Yield the schemas that this one applies to the value that it describes itself."""

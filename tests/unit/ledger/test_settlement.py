@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -82,9 +83,8 @@ def settled(
     ],
 )
 def test_what_evidence_leads_to(effect_class, answer, to_state):
-    step = settled(
-        effect_class, answer, **({"max_duplicates": 1} if effect_class == "REPLAYABLE" else {})
-    )
+    facts: dict[str, Any] = {"max_duplicates": 1} if effect_class == "REPLAYABLE" else {}
+    step = settled(effect_class, answer, **facts)
     assert (step.transition, step.to_state, step.fence) == ("T6", to_state, 4)
 
 

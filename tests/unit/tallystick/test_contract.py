@@ -402,6 +402,10 @@ def test_digests_are_what_anyone_can_compute():
     contract = Contract.parse(a_contract(output_schema=None, input_schema={"title": "t"}))
 
     assert contract.schema_hash == digest({"input": {}})
+    with_output = Contract.parse(
+        a_contract(output_schema={"title": "t"}, input_schema={"const": 1})
+    )
+    assert with_output.schema_hash == digest({"input": {"const": 1}, "output": {}})
     assert contract.prompt_hash == digest(
         {"description": contract.description, "/input_schema": {"title": "t"}}
     )

@@ -110,6 +110,7 @@ def branching(length) -> Any:
         ({"$defs": {"a": {"$ref": "#/$defs/a"}}}, "/$defs/a", "a loop"),
         ({"anyOf": [{"$ref": "#"}] * 1000}, "", "a loop"),
         ({"not": {"allOf": [{"$ref": "#/if"}]}, "if": {"$ref": "#/not"}}, "", "a loop"),
+        (nested(33, TEXT, "not"), "", "more than 32 schemas in a chain"),
         (chained(20), "", "more than 32 schemas in a chain"),
         (chained(6000), "", "more than 32 schemas in a chain"),
         (chained(15, copies=3), "/$defs/5", "more than 100000 times"),
@@ -202,6 +203,7 @@ def test_schema_has_a_size_limit():
         ({"contentSchema": {"type": "object"}, "type": "string"}, 20, "{}", 1),
         # At the limits.
         (nested(63, {}, "items"), 20, [[]], None),
+        (nested(32, TEXT, "not"), 20, "x", 1),
         (chained(15), 20, "x", 1),
         (chained(10, copies=2), 20, "x", 1),
         (True, 20, 1, None),
