@@ -5,6 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from kernel.http import ScopeDep, StrictRoute, Wire, tagged
 from kernel.wire import time_text
@@ -12,7 +13,7 @@ from registry import service
 from registry.entry import Entry
 from registry.publication import Review
 from registry.store import RegistryStore
-from tallystick.contract import ToolReference
+from tallystick.contract import Contract, ToolReference
 from tallystick.errors import InvalidRequest
 from tallystick.resolution import Lifecycle
 
@@ -123,9 +124,11 @@ def whole(entry: Entry, tenant: str) -> dict[str, Any]:
 async def publish(body: PublishBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
     """Publish a contract. 201 when it is new, 200 when the same document is published already."""
     review = Review(body.review.reviewer, body.review.reason) if body.review else None
+    # In a thread: a hostile schema takes its bounded time without stopping the others.
+    contract = await run_in_threadpool(Contract.parse, body.document)
     entry, is_new = await scope.transact(
         lambda connection: service.publish(
-            RegistryStore(connection), scope.caller, body.document, review
+            RegistryStore(connection), scope.caller, contract, review
         )
     )
     response.status_code = 201 if is_new else 200

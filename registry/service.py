@@ -1,6 +1,6 @@
 """What one can ask of the registry: one use case a function."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -32,18 +32,17 @@ class Resolution:
 
 
 async def publish(
-    store: RegistryStore, caller: Caller, document: Mapping[str, Json], review: Review | None
+    store: RegistryStore, caller: Caller, contract: Contract, review: Review | None
 ) -> tuple[Entry, bool]:
     """Publish a contract; the same document again changes nothing.
 
     Returns the entry and whether it is new.
 
     Raises:
-        InvalidContract, TooLarge: The document is not a contract.
+        InvalidContract: The contract names a credential that is not there.
         ContractExists: Another document is published under this version.
         ReviewRequired: The version rule asks for a new major version or a review.
     """
-    contract = Contract.parse(dict(document))
     await store.lock_name(contract.name)
     published = await store.entries(name=contract.name)
     is_new = not is_published(contract, published)

@@ -1,6 +1,14 @@
 """Valid things with one fact changed per test."""
 
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
+
+from registry.entry import Entry
+from tallystick.contract import Contract
+from tallystick.resolution import Lifecycle
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 SEND_INVOICE: dict[str, Any] = {
     "name": "billing.send_invoice",
@@ -49,6 +57,22 @@ def a_contract_of(effect_class: str, **changes: Any) -> dict[str, Any]:
     idempotency = SEND_INVOICE["idempotency"] if is_idempotent else None
     facts = {"name": name, "effect_class": effect_class, "idempotency": idempotency}
     return a_contract(**(facts | changes))
+
+
+def an_entry(lifecycle: Lifecycle = Lifecycle.ACTIVE, **changes: Any) -> Entry:
+    """Return a published contract that has its credential and no closing mark."""
+    return Entry(
+        contract_id=UUID(int=1),
+        contract=Contract.parse(a_contract(**changes)),
+        published_at=NOW,
+        published_by="admin",
+        lifecycle=lifecycle,
+        suspended=False,
+        closed_at=None,
+        credential_bound=1,
+        credential_current=1,
+        read_at=NOW,
+    )
 
 
 def http_evidence(port: int, **changes: Any) -> dict[str, Any]:

@@ -108,6 +108,13 @@ class Owner:
             *_key(effect),
         )
 
+    async def have_asked(self, effect: dict[str, Any], checks: int) -> None:
+        """Let the provider have been asked about an effect so often, and in vain."""
+        await self.rows(
+            "UPDATE effect_open SET checks = %s WHERE run_id = %s AND number = %s",
+            *(checks, *_key(effect)),
+        )
+
     async def pass_deadline(self, effect: dict[str, Any]) -> None:
         """Let the deadline of a plan pass."""
         await self.rows(

@@ -46,7 +46,7 @@ async def test_no_route_answers_without_a_token(api: Api, nobody: httpx.AsyncCli
             ("wrong", {"Authorization": "Bearer \xe9"}),
             ("wrong", {"Authorization": "Bearer ' OR true --"}),
         ):
-            raw = {name: value.encode("latin-1") for name, value in headers.items()}
+            raw = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
             response = await nobody.request(place.method, place.path, headers=raw, content=b"{")
             assert response.status_code == 401, (place, headers)
             assert problem_in(response)["code"] == "unauthenticated"

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.api import Api
@@ -54,7 +53,6 @@ def of(property_schema: Any) -> dict[str, Any]:
 
 
 A = "/input_schema/properties/a"
-LARGE = {"type": "object", "description": "x" * 256 * 1024}
 
 
 @pytest.fixture
@@ -64,44 +62,37 @@ async def ready(api: Api) -> Api:
 
 
 async def test_schemas_that_nobody_can_be_held_to(ready: Api, owner: Owner):
+    deepest = a_contract(version="1.0", input_schema=nested(64) | {"type": "object"})
+    assert (await ready.submit(deepest)).status == 201
     before = await owner.counts()
-    for schema, refusal, pointer in (
-        (of({"type": "strin"}), INVALID_CONTRACT, f"{A}/type"),
-        (of({"minimum": "1"}), INVALID_CONTRACT, f"{A}/minimum"),
-        (of("string"), INVALID_CONTRACT, A),
-        (of({}) | {"required": "a"}, INVALID_CONTRACT, "/input_schema/required"),
-        ("object", INVALID_CONTRACT, "/input_schema"),
-        (of({"$ref": "https://example.com/a.json"}), INVALID_CONTRACT, f"{A}/$ref"),
-        (of({"$ref": "file:///etc/passwd"}), INVALID_CONTRACT, f"{A}/$ref"),
-        (of({"$ref": "other.json#/a"}), INVALID_CONTRACT, f"{A}/$ref"),
-        (of({"$ref": "#/$defs/missing"}), INVALID_CONTRACT, f"{A}/$ref"),
-        (of({"$dynamicRef": "https://example.com/a"}), INVALID_CONTRACT, f"{A}/$dynamicRef"),
-        (of({"$ref": "#/properties/a"}), INVALID_CONTRACT, A),
-        (of({"pattern": "(?=a)b"}), INVALID_CONTRACT, f"{A}/pattern"),
-        (of({"pattern": r"(a)\1"}), INVALID_CONTRACT, f"{A}/pattern"),
-        (of({"pattern": "("}), INVALID_CONTRACT, f"{A}/pattern"),
-        (of({"pattern": "((a{1000}){1000}){1000}"}), INVALID_CONTRACT, f"{A}/pattern"),
-        (
-            of({"patternProperties": {"(?!a)/~": {}}}),
-            INVALID_CONTRACT,
-            f"{A}/patternProperties/(?!a)~1~0",
-        ),
-        (of(nested(100)), INVALID_CONTRACT, A + "/items" * 62),
-        (nested(64) | {"type": "object"}, None, None),
-        (nested(65) | {"type": "object"}, INVALID_CONTRACT, "/input_schema" + "/items" * 64),
-        (LARGE, TOO_LARGE, "/input_schema"),
+    for schema, pointer in (
+        (of({"type": "strin"}), f"{A}/type"),
+        (of({"minimum": "1"}), f"{A}/minimum"),
+        (of("string"), A),
+        (of({}) | {"required": "a"}, "/input_schema/required"),
+        ("object", "/input_schema"),
+        (of({"$ref": "https://example.com/a.json"}), f"{A}/$ref"),
+        (of({"$ref": "file:///etc/passwd"}), f"{A}/$ref"),
+        (of({"$ref": "other.json#/a"}), f"{A}/$ref"),
+        (of({"$ref": "#/$defs/missing"}), f"{A}/$ref"),
+        (of({"$dynamicRef": "https://example.com/a"}), f"{A}/$dynamicRef"),
+        (of({"$ref": "#/properties/a"}), A),
+        (of({"pattern": "(?=a)b"}), f"{A}/pattern"),
+        (of({"pattern": r"(a)\1"}), f"{A}/pattern"),
+        (of({"pattern": "("}), f"{A}/pattern"),
+        (of({"pattern": "((a{1000}){1000}){1000}"}), f"{A}/pattern"),
+        (of({"patternProperties": {"(?!a)/~": {}}}), f"{A}/patternProperties/(?!a)~1~0"),
+        (of(nested(100)), A + "/items" * 62),
+        (nested(65) | {"type": "object"}, "/input_schema" + "/items" * 64),
     ):
-        document = a_contract(input_schema=schema)
-        if refusal is None:
-            assert (await ready.submit(document)).status == 201
-            before = await owner.counts()
-            continue
-        content = json.dumps({"document": document | {"version": "3.0"}}).encode()
+        content = json.dumps({"document": a_contract(input_schema=schema)}).encode()
         told = await refused(ready, "POST", "/v1/contracts", content)
-        assert told == (refusal, pointer), str(schema)[:80]
-    content = json.dumps({"document": a_contract(version="3.0", output_schema=LARGE)}).encode()
-    told = await refused(ready, "POST", "/v1/contracts", content)
-    assert told == (TOO_LARGE, "/output_schema")
+        assert told == (INVALID_CONTRACT, pointer), str(schema)[:80]
+    large = {"type": "object", "description": "x" * 256 * 1024}
+    for field in ("input_schema", "output_schema"):
+        content = json.dumps({"document": a_contract(**{field: large})}).encode()
+        told = await refused(ready, "POST", "/v1/contracts", content)
+        assert told == (TOO_LARGE, f"/{field}")
     assert await owner.counts() == before
 
 
@@ -114,7 +105,7 @@ async def test_documents_that_are_no_contract(ready: Api, owner: Owner):
         ("version", '"1.0.0.0"', INVALID_CONTRACT, "/version"),
         ("version", '"1.0-rc.1"', INVALID_CONTRACT, "/version"),
         ("version", r'"1.0\n"', INVALID_CONTRACT, "/version"),
-        ("version", '"١.0"', INVALID_CONTRACT, "/version"),
+        ("version", r'"\u0661.0"', INVALID_CONTRACT, "/version"),
         ("version", '"1.9999999999"', INVALID_CONTRACT, "/version"),
         ("version", "1.0", INVALID_CONTRACT, "/version"),
         ("version", "null", INVALID_CONTRACT, "/version"),
@@ -230,10 +221,11 @@ async def test_plans_that_are_not_well_formed(api: Api, owner: Owner):
 async def test_the_largest_names_and_numbers_are_kept(api: Api):
     tool = await api.publish(a_contract())
     wide = "\U0001d54f" * 200
-    effect = await api.dispatched(tool, run=wide, effect=wide, key=wide, deadline_seconds=30 * 86400)
+    names = {"run": wide, "effect": wide, "key": wide}
+    effect = await api.dispatched(tool, **names, deadline_seconds=30 * 86400)
     shown = await api.show(effect)
     assert (shown["run"], shown["effect"], shown["key"]) == (wide, f"effect:{wide}", wide)
-    again = await api.plan(tool, run=wide, effect=wide, key=wide)
+    again = await api.plan(tool, **names)
     assert (again.status, again.body["effect_id"]) == (200, effect["effect_id"])
     for fence in (2**31 - 1, 2**31, 2**53 - 1):
         beyond = effect | {"dispatch": {"fence": fence}}
@@ -286,10 +278,6 @@ async def test_no_route_takes_a_body_that_is_none_of_its_own(api: Api, owner: Ow
     assert await owner.counts() == before
 
 
-def is_effect_path(template: str) -> bool:
-    return "{effect_id}" in template
-
-
 BODIES = {
     "dispatch": {"worker_id": RUN, "nonce": RUN},
     "outcome": {"worker_id": RUN, "fence": 2**53 - 1, "outcome": "unknown"},
@@ -300,7 +288,7 @@ BODIES = {
 
 async def test_what_is_no_effect_id_names_no_effect(api: Api, owner: Owner):
     before = await owner.counts()
-    routes = [place for place in places(api.app) if is_effect_path(place.template)]
+    routes = [place for place in places(api.app) if "{effect_id}" in place.template]
     assert len(routes) == 1 + len(BODIES)
     for place in routes:
         content = json.dumps(BODIES.get(place.template.rpartition("/")[2])).encode()
@@ -325,13 +313,10 @@ async def test_what_is_no_effect_id_names_no_effect(api: Api, owner: Owner):
             "..%2F..%2Fhealthz",
             LONG,
         ):
-            told, _ = await refused(api, place.method, address(place.template, effect_id), content)
+            path = place.template.replace("{effect_id}", effect_id)
+            told, _ = await refused(api, place.method, path, content)
             assert told == NOT_FOUND, (place, effect_id[:60])
     assert await owner.counts() == before
-
-
-def address(template: str, effect_id: str) -> str:
-    return template.replace("{effect_id}", effect_id)
 
 
 async def test_names_in_addresses(api: Api, owner: Owner):
@@ -402,11 +387,11 @@ async def test_queries(api: Api, owner: Owner):
 
 
 async def test_headers_that_are_nonsense_change_nothing(api: Api):
-    for headers in (
-        {"If-None-Match": "W/\xff"},
-        {"Content-Length": "none"},
-        {"Accept": "text/html"},
-        {"Cookie": "\x01"},
+    for name, value in (
+        (b"If-None-Match", b"W/\xff"),
+        (b"Content-Length", b"none"),
+        (b"Accept", b"text/html"),
+        (b"Cookie", b"\x01"),
     ):
-        raw = httpx.Headers({name: value.encode("latin-1") for name, value in headers.items()})
-        assert (await api.http.get("/v1/contracts", headers=raw)).status_code == 200
+        response = await api.http.get("/v1/contracts", headers={name: value})
+        assert (response.status_code, response.json()) == (200, {"contracts": []})

@@ -38,15 +38,21 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
 
 
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 async def test_the_home_is_its_owners_alone(database_url: str, home: Path):
     async with running(database_url, home):
         assert mode(home) == 0o700
-        files = {path.name: mode(path) for path in home.iterdir()}
-        assert files == {"admin-token": 0o600, "keys.json": 0o600}
+        assert {name: mode(home / name) for name in files(home)} == {
+            "admin-token": 0o600,
+            "keys.json": 0o600,
+        }
         assert len(admin_token_file(home).read_text().strip()) >= 32
 
 
-async def test_a_home_that_is_there_is_left_as_it_is(home: Path):
+def test_a_home_that_is_there_is_left_as_it_is(home: Path):
     home.mkdir(mode=0o750)
     (home / "notes").write_text("mine")
     open_home(home)
@@ -58,7 +64,7 @@ async def test_token_and_keys_are_made_once(database_url: str, home: Path, owner
     for _ in range(3):
         async with running(database_url, home) as api:
             assert (await api.ask("GET", "/v1/whoami")).body["role"] == "admin"
-        made.append({path.name: path.read_bytes() for path in home.iterdir()})
+        made.append(files(home))
     assert made[0] == made[1] == made[2]
     assert await owner.one("SELECT count(*) FROM api_token") == 1
     assert await owner.one("SELECT count(*) FROM service_key") == 1
@@ -70,9 +76,10 @@ async def test_a_second_home_makes_no_second_token(database_url: str, home: Path
         second = home.with_name("second")
         open_home(second)
         write_once(second / "keys.json", (home / "keys.json").read_text())
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match="admin-token"):
             async with running(database_url, second):
                 pass
+    assert files(second).keys() == {"keys.json"}
     assert await owner.one("SELECT count(*) FROM api_token") == 1
 
 
@@ -83,7 +90,7 @@ async def test_starters_at_once_agree(database_url: str, home: Path, owner: Owne
             return api.token
 
     assert len(set(await asyncio.gather(*(start() for _ in range(STARTERS))))) == 1
-    assert sorted(path.name for path in home.iterdir()) == ["admin-token", "keys.json"]
+    assert files(home).keys() == {"admin-token", "keys.json"}
     assert await owner.one("SELECT count(*) FROM api_token") == 1
     assert await owner.one("SELECT count(*) FROM service_key") == 1
 
@@ -99,7 +106,7 @@ def test_threads_that_write_at_once_agree(home: Path):
     with ThreadPoolExecutor(STARTERS) as pool:
         held = set(pool.map(write, map(str, range(STARTERS))))
     assert held == {path.read_text()}
-    assert (mode(path), [one.name for one in home.iterdir()]) == (0o600, ["file"])
+    assert (mode(path), files(home)) == (0o600, {"file": held.pop().encode()})
 
 
 def test_processes_that_write_at_once_agree(home: Path):

@@ -208,7 +208,7 @@ async def test_a_provider_that_never_tells_is_given_up(
     effect = await in_doubt(api, a_contract_of(effect_class, evidence=evidence, **more))
     provider.status = 500
     for state in states:
-        await owner.rows("UPDATE effect_open SET checks = %s", CHECKS_MAX - 1)
+        await owner.have_asked(effect, CHECKS_MAX - 1)
         await owner.run_out(effect)
         await sweep.once()
         assert await api.state(effect) == state

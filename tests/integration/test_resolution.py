@@ -69,23 +69,21 @@ FAULTS: list[tuple[Fault, tuple[int, str]]] = [
 ]
 
 
-async def test_of_several_faults_the_most_specific_is_told(api: Api, owner: Owner):
-    reference = await api.publish(a_contract())
-    for number, (_, refusal) in enumerate(FAULTS):
-        await owner.live(NAME, VERSION, "ACTIVE")
-        await owner.suspend(NAME, VERSION, suspended=False)
-        presented = reference
-        for fault, _ in reversed(FAULTS[number:]):
-            presented = presented | await fault(api, owner)
-        planned = {"run": "r", "effect": "e", "tool": presented, "arguments": {}}
-        for path, body in (
-            ("/v1/resolve", presented),
-            ("/v1/effects", planned),
-            ("/v1/effects", planned | {"dispatch": api.asking()}),
-        ):
-            answer = await api.ask("POST", path, body)
-            assert answer.refusal == refusal, path
-            assert answer.body["retryable"] == (refusal[1] == "contract_suspended")
+@pytest.mark.parametrize("number", range(len(FAULTS)), ids=[code for _, (_, code) in FAULTS])
+async def test_of_several_faults_the_most_specific_is_told(api: Api, owner: Owner, number: int):
+    presented = await api.publish(a_contract())
+    for fault, _ in reversed(FAULTS[number:]):
+        presented = presented | await fault(api, owner)
+    refusal = FAULTS[number][1]
+    planned = {"run": "r", "effect": "e", "tool": presented, "arguments": {}}
+    for path, body in (
+        ("/v1/resolve", presented),
+        ("/v1/effects", planned),
+        ("/v1/effects", planned | {"dispatch": api.asking()}),
+    ):
+        answer = await api.ask("POST", path, body)
+        assert answer.refusal == refusal, path
+        assert answer.body["retryable"] == (refusal[1] == "contract_suspended")
     assert await owner.one("SELECT count(*) FROM effect") == 0
 
 

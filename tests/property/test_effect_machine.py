@@ -5,7 +5,7 @@ each step the database is held to what is always true, and to the model.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
@@ -64,7 +64,7 @@ class World:
     owner: Owner
     source: Chosen
     sweep: Sweep
-    examples: count[int] = field(default_factory=lambda: count(1))
+    examples: Iterator[int] = field(default_factory=lambda: count(1))
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self.runner.run(work)
@@ -294,14 +294,7 @@ class EffectMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def ask_in_vain_for_long(self, data: st.DataObject) -> None:
         known = self.drawn(data, "UNKNOWN")
-        checks = (CHECKS_MAX - 1, known.effect["run_id"], known.effect["effect_id"])
-        self.world.run(
-            self.world.owner.rows(
-                "UPDATE effect_open SET checks = %s"
-                " WHERE run_id = %s::uuid AND run_id || '.' || number = %s",
-                *checks,
-            )
-        )
+        self.world.run(self.world.owner.have_asked(known.effect, CHECKS_MAX - 1))
         known.is_spent = True
 
     @precondition(lambda self: any(one.is_due for one in self.known.values()))

@@ -33,8 +33,10 @@ class _Coded(TallystickError):
     def __init__(
         self, detail: str, *, pointer: str | None = None, facts: Mapping[str, Json] | None = None
     ) -> None:
-        super().__init__(detail)
-        self.detail = detail
+        # A detail is a sentence, wherever it is read.
+        sentence = detail if detail.endswith((".", "?", "!")) else f"{detail}."
+        super().__init__(sentence)
+        self.detail = sentence
         self.pointer = pointer
         self.facts: dict[str, Json] = dict(facts or {})
 

@@ -93,9 +93,9 @@ def check(
         EffectClassMismatch: Its effect class is another.
         CredentialPolicyChanged: The presented, bound and current credential version are not one.
     """
-    named = f"{reference.name} {reference.version}"
+    named = f"{reference.name}@{reference.version}"
     if standing is None:
-        raise ToolContractNotFound(f"there is no contract {named}")
+        raise ToolContractNotFound(f"There is no contract {named}")
     if reference.schema_hash != standing.schema_hash:
         raise ToolSchemaDrift(
             f"{named} has other schemas than were presented",
@@ -112,7 +112,7 @@ def check(
         )
     if not reference.credential_version == standing.credential_bound == standing.credential_current:
         raise CredentialPolicyChanged(
-            f"the credential of {named} changed: attest the contract, then resolve it again",
+            f"The credential of {named} changed: attest the contract, then resolve it again",
             pointer="/credential_version",
             facts={
                 "presented": reference.credential_version,
@@ -152,7 +152,7 @@ def _check_capabilities(
     missing = reference.capabilities - granted
     if missing:
         raise CapabilityNotGranted(
-            f"the principal does not hold: {', '.join(sorted(missing))}",
+            f"The principal does not hold: {', '.join(sorted(missing))}",
             pointer="/capabilities",
             facts={"not_granted": [*sorted(missing)]},
         )
