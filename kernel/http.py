@@ -49,6 +49,18 @@ class StrictRoute(APIRoute):
     A duplicate key is refused, not dropped.
     """
 
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        summary: str | None = None,
+        **options: Any,  # noqa: ANN401 - the framework's own
+    ) -> None:
+        """Take the first sentence of the docstring as the summary that the API's page shows."""
+        first = (endpoint.__doc__ or "").partition(".")[0]
+        super().__init__(path, endpoint, summary=summary or first, **options)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the request that the handler reads its body from."""
         handle = super().get_route_handler()

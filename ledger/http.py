@@ -23,7 +23,7 @@ from registry.http import ReferenceBody
 from registry.store import RegistryStore
 from tallystick.errors import InvalidRequest
 
-router = APIRouter(prefix="/v1", route_class=StrictRoute)
+router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["ledger"])
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]

@@ -17,7 +17,7 @@ from tallystick.contract import Contract, ToolReference
 from tallystick.errors import InvalidRequest
 from tallystick.resolution import Lifecycle
 
-router = APIRouter(prefix="/v1", route_class=StrictRoute)
+router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["registry"])
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(min_length=1, max_length=2000)]

@@ -12,7 +12,7 @@ from registry.store import RegistryStore
 from rollout import service
 from rollout.store import RolloutStore
 
-router = APIRouter(prefix="/v1/rollouts", route_class=StrictRoute)
+router = APIRouter(prefix="/v1/rollouts", route_class=StrictRoute, tags=["rollout"])
 
 
 def _rendered(entry: Entry) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from importlib.resources import files
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -69,8 +70,10 @@ def build(
     refusals: dict[int | str, dict[str, Any]] = {
         "default": {"model": problems.Problem, "description": "A refusal, as a problem document."}
     }
+    # The gatehouse checks the token; this tells the API's page that there is one to send.
+    bearer = Depends(HTTPBearer(auto_error=False))
     for router in (registry.http.router, ledger.http.router, rollout.http.router):
-        app.include_router(router, responses=refusals)
+        app.include_router(router, responses=refusals, dependencies=[bearer])
     _add_own_routes(app)
     _add_docs(app)
     return app

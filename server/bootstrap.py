@@ -64,7 +64,7 @@ def _register_admin(connection: psycopg.Connection, home: Path) -> None:
     if known != (0,) and not path.exists():
         return  # The token was made elsewhere; who holds it gives it to this machine's clients.
     token = write_once(path, f"tk_{secrets.token_urlsafe(32)}\n").strip()
-    if len(token) < _TOKEN_CHARS_MIN:
+    if len(token) < _TOKEN_CHARS_MIN or not token.isascii():
         raise RegistryUnavailable(f"{path} does not hold a token.")
     connection.execute(
         """

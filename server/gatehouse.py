@@ -19,6 +19,7 @@ from tallystick.errors import InvalidRequest, Outage, Refusal, TooLarge, Unauthe
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_PREFIX: Final = "/docs/static/"
+_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _TOKEN_SECONDS: Final = 5.0
 _TOKENS_MAX: Final = 10_000
 
@@ -82,8 +83,9 @@ class Metrics:
     def count(self, scope: AsgiScope, status: int, seconds: float) -> None:
         """Count one answer under its route's template, so that ids make no labels."""
         route = getattr(scope.get("route"), "path", "none")
-        self._answers.labels(scope["method"], route, status).inc()
-        self._seconds.labels(scope["method"], route).observe(seconds)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._answers.labels(method, route, status).inc()
+        self._seconds.labels(method, route).observe(seconds)
 
 
 class Gatehouse:

@@ -47,7 +47,7 @@ def write_once(path: Path, content: str) -> str:
             os.link(draft, path)
     finally:
         draft.unlink()
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def admin_token_file(home: Path) -> Path:

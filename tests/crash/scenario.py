@@ -39,11 +39,15 @@ TROUBLES: Final = {
     "is_down_at_first": 5,
     # in the worker
     "pauses_before_send": 6,
-    "sends_after_its_lease": 3,
-    "pauses_before_report": 7,
-    "reports_after_its_lease": 3,
+    "pauses_before_report": 6,
     "does_not_send": 3,
+    # in the worker, at its first attempt; meanwhile others may have made the next one
+    "sends_after_its_lease": 3,
+    "reports_after_its_lease": 3,
+    "vouches_after_its_lease": 3,
 }
+CONTESTED_SHARE: Final = 0.05
+"""How much of the work without such a pause every worker takes, with two threads at once."""
 
 FAULTS: Final = {"server": 3, "reconciler": 2, "worker": 5, "postmaster": 2, "supervisor": 1}
 """How often each is killed. A supervisor gives up a server that ends five times in a minute."""
@@ -57,6 +61,7 @@ class Item:
     effect_class: str
     trouble: str
     plans_first: bool
+    is_contested: bool
 
     @property
     def tool(self) -> str:
@@ -98,15 +103,18 @@ def tool_of(effect_class: str) -> str:
 def draw_items(seed: int, count: int) -> list[Item]:
     """Return the work of a test."""
     random = Random(f"{seed}:items")
-    return [
-        Item(
+    items: list[Item] = []
+    for number in range(count):
+        trouble = _weighted(random, TROUBLES)
+        item = Item(
             number=number,
             effect_class=_weighted(random, SHARES),
-            trouble=_weighted(random, TROUBLES),
+            trouble=trouble,
             plans_first=random.random() < 0.2,
+            is_contested="after_its_lease" in trouble or random.random() < CONTESTED_SHARE,
         )
-        for number in range(count)
-    ]
+        items.append(item)
+    return items
 
 
 def draw_faults(seed: int) -> list[Fault]:
@@ -127,11 +135,16 @@ def draw_faults(seed: int) -> list[Fault]:
 
 
 def share_of(seed: int, items: Sequence[Item], worker: int, workers: int) -> list[Item]:
-    """Return what one worker works on, in its order: its part, and some of the others' parts."""
-    random = Random(f"{seed}:share:{worker}")
-    mine = [item for item in items if item.number % workers == worker or random.random() < 1 / 8]
-    random.shuffle(mine)
-    return mine
+    """Return what one worker works on. All go through the work in one order, so that they meet."""
+    order = list(items)
+    Random(f"{seed}:order").shuffle(order)
+    share: list[Item] = []
+    for item in order:
+        if item.is_contested:
+            share += [item, item]
+        elif item.number % workers == worker:
+            share.append(item)
+    return share
 
 
 def documents(provider_url: str) -> list[dict[str, Any]]:

@@ -12,11 +12,13 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
+from threading import Lock
 from typing import Any, Final
 
 import httpx
@@ -53,6 +55,33 @@ def read_journals(folder: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
+class Queue:
+    """The work of one process, for its threads.
+
+    What has to be tried again goes before what is new, once its time has come.
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._new = deque(items)
+        self._again: list[tuple[float, int, Item]] = []
+        self._lock = Lock()
+
+    def take(self) -> tuple[float, Item] | None:
+        """Return the next item and the time to begin it, or None when nothing is left."""
+        with self._lock:
+            is_due = self._again and self._again[0][0] <= time.monotonic()
+            if self._new and not is_due:
+                return 0.0, self._new.popleft()
+            if self._again:
+                not_before, _, item = heappop(self._again)
+                return not_before, item
+            return None
+
+    def put_back(self, item: Item, not_before: float) -> None:
+        with self._lock:
+            heappush(self._again, (not_before, id(item), item))
+
+
 class Worker:
     """What the threads of one process share."""
 
@@ -64,7 +93,7 @@ class Worker:
         }
         closed = {told["closed"] for told in read_journals(folder) if "closed" in told}
         mine = share_of(seed, load(folder / "work.json"), number, WORKERS)
-        self._work = deque((0.0, item) for item in mine if item.number not in closed)
+        self._queue = Queue(item for item in mine if item.number not in closed)
         self._name = f"{seed}:{number}:{generation}"
         self._journal = Journal(folder / f"journal-{number}-{generation}")
         self._client = Client(timeout_seconds=3, retry_seconds=3)
@@ -75,17 +104,14 @@ class Worker:
     def work(self, thread: int) -> None:
         """Take items until none is left. What is not closed yet is tried again after a while."""
         random = Random(f"{self._name}:{thread}")
-        while self._work:
-            try:
-                not_before, item = self._work.popleft()
-            except IndexError:
-                return
+        while taken := self._queue.take():
+            not_before, item = taken
             time.sleep(max(not_before - time.monotonic(), 0))
             if self._is_closed(item, random):
                 self._journal.note(closed=item.number)
             else:
-                again = random.uniform(AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX)
-                self._work.append((time.monotonic() + again, item))
+                pause = random.uniform(AGAIN_SECONDS_MIN, AGAIN_SECONDS_MAX)
+                self._queue.put_back(item, time.monotonic() + pause)
 
     def _is_closed(self, item: Item, random: Random) -> bool:
         """Run an item, on the version that its run uses; return whether it is closed for good."""
@@ -125,26 +151,34 @@ class Worker:
         trouble, is_first = item.trouble, _attempt_of(effect) == 1
         if trouble == "does_not_send":
             raise NotSent("the item says so")
+        if trouble == "vouches_after_its_lease" and is_first:
+            time.sleep(_beyond_settlement(random))
+            raise NotSent("the item says so")
         if trouble == "pauses_before_send":
             time.sleep(random.uniform(0, LEASE_SECONDS))
         headers = effect.headers()
         if trouble == "sends_after_its_lease" and is_first and item.effect_class != "REPLAYABLE":
             # It looked at its clock, and then the machine stood still. No fence stops this one.
-            time.sleep(LEASE_SECONDS + SETTLE_SECONDS + random.uniform(0, 1.5))
+            time.sleep(_beyond_settlement(random))
         answer = self._provider.post(
             f"/{item.effect_class.lower()}",
             content=json.dumps(effect.arguments, sort_keys=True),
             headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(_fence_of(effect))},
         )
-        if trouble == "pauses_before_report":
+        if trouble == "pauses_before_report" or (item.is_contested and not is_first):
             time.sleep(random.uniform(0, LEASE_SECONDS))
         if trouble == "reports_after_its_lease" and is_first:
-            time.sleep(LEASE_SECONDS + random.uniform(0, 1.5))
+            time.sleep(_beyond_settlement(random))
         if answer.status_code == 422:
             effect.failed("declined", "The provider declined.")
         else:
             reference = answer.raise_for_status().json()["reference"]
             effect.succeeded({"reference": reference}, provider_reference=reference)
+
+
+def _beyond_settlement(random: Random) -> float:
+    """Return a time in which the lease runs out, the ledger settles, and others may try again."""
+    return LEASE_SECONDS + SETTLE_SECONDS + random.uniform(0, 1.5)
 
 
 def _fence_of(effect: Effect) -> int:

@@ -168,7 +168,7 @@ async def test_a_damaged_key_file_is_named_and_not_quoted(
     assert await owner.counts() == before
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"short\n"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"short\n", b"\xff" * 40])
 async def test_an_emptied_token_file_is_no_token(
     database_url: str, home: Path, owner: Owner, content: bytes
 ):

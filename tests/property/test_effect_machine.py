@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -43,6 +44,7 @@ CLOSED: Final = ("SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED")
 
 classes = st.sampled_from(CLASSES)
 numbers = st.integers(1, 2)
+answers = st.sampled_from(Answer)
 
 
 class Chosen(HttpSource):
@@ -140,6 +142,9 @@ class EffectMachine(RuleBasedStateMachine):
         wanted = [one for one, known in self.known.items() if known.state in states]
         return self.known[data.draw(st.sampled_from(wanted or list(self.known)))]
 
+    def any_in(self, *states: str) -> bool:
+        return any(known.state in states for known in self.known.values())
+
     # --- what the model predicts --------------------------------------------------------------
 
     def refusal(self, tool: Tool, presented: int, *, dispatching: bool) -> str | None:
@@ -202,6 +207,11 @@ class EffectMachine(RuleBasedStateMachine):
 
     # --- runtimes and workers -----------------------------------------------------------------
 
+    @initialize()
+    def begin(self) -> None:
+        for effect_class in CLASSES:
+            self.plan(effect_class, number=1, asks=True, queued=False)
+
     @rule(effect_class=classes, number=numbers, asks=st.booleans(), queued=st.booleans())
     def plan(self, effect_class: str, number: int, asks: bool, queued: bool) -> None:
         tool = self.tool(effect_class)
@@ -231,7 +241,6 @@ class EffectMachine(RuleBasedStateMachine):
             refusal = self.dispatched(known, answer)
         assert answer.code == refusal, answer
 
-    @precondition(lambda self: self.known)
     @rule(data=st.data())
     def dispatch(self, data: st.DataObject) -> None:
         known = self.drawn(data, "PLANNED", "RETRYABLE")
@@ -248,7 +257,6 @@ class EffectMachine(RuleBasedStateMachine):
                 known.dispatched = answer.body
         return refusal
 
-    @precondition(lambda self: any(one.dispatched for one in self.known.values()))
     @rule(data=st.data(), verdict=st.sampled_from(VERDICTS))
     def report(self, data: st.DataObject, verdict: str) -> None:
         known = self.drawn(data, "DISPATCHED")
@@ -269,20 +277,18 @@ class EffectMachine(RuleBasedStateMachine):
             assert answer.refusal == (409, "fence_stale"), answer
             known.was_applied |= verdict == "succeeded"
 
-    @precondition(lambda self: self.known)
-    @rule(data=st.data())
-    def report_as_a_stranger(self, data: st.DataObject) -> None:
-        known = self.drawn(data, "DISPATCHED")
-        effect = known.effect | {"dispatch": {"fence": data.draw(st.integers(0, 9))}}
+    @rule(data=st.data(), fence=st.integers(0, 9))
+    def report_as_a_stranger(self, data: st.DataObject, fence: int) -> None:
+        effect = self.drawn(data, "DISPATCHED").effect | {"dispatch": {"fence": fence}}
         answer = self.world.run(self.api.report(effect, "succeeded", worker_id=str(uuid4())))
         assert answer.refusal == (404, "not_found"), answer
 
     # --- time and the provider ----------------------------------------------------------------
 
-    @precondition(lambda self: self.known)
     @rule(data=st.data())
     def run_out(self, data: st.DataObject) -> None:
-        known = self.drawn(data, "DISPATCHED", "UNKNOWN")
+        known = self.drawn(data, "UNKNOWN", "RETRYABLE")
+        # Of what waits for another attempt, only a provider's key runs out.
         has_time = ("DISPATCHED", "UNKNOWN")
         if known.tool.effect_class == "IDEMPOTENT":
             has_time += ("RETRYABLE",)
@@ -290,7 +296,7 @@ class EffectMachine(RuleBasedStateMachine):
             self.world.run(self.world.owner.run_out(known.effect))
             known.is_due = True
 
-    @precondition(lambda self: any(one.state == "UNKNOWN" for one in self.known.values()))
+    @precondition(lambda self: self.any_in("UNKNOWN"))
     @rule(data=st.data())
     def ask_in_vain_for_long(self, data: st.DataObject) -> None:
         known = self.drawn(data, "UNKNOWN")
@@ -298,7 +304,7 @@ class EffectMachine(RuleBasedStateMachine):
         known.is_spent = True
 
     @precondition(lambda self: any(one.is_due for one in self.known.values()))
-    @rule(answer=st.sampled_from(Answer))
+    @rule(answer=answers)
     def sweep(self, answer: Answer) -> None:
         self.world.source.answer = answer
         due = [known for known in self.known.values() if known.is_due]
@@ -313,9 +319,18 @@ class EffectMachine(RuleBasedStateMachine):
             else:
                 known.becomes("UNKNOWN", due=True)
 
+    @precondition(lambda self: self.any_in("DISPATCHED"))
+    @rule(data=st.data(), answer=answers)
+    def worker_dies(self, data: st.DataObject, answer: Answer) -> None:
+        known = self.drawn(data, "DISPATCHED")
+        self.world.run(self.world.owner.run_out(known.effect))
+        known.is_due = True
+        self.sweep(answer)
+        if known.is_due:
+            self.sweep(answer)
+
     # --- people -------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.known)
     @rule(data=st.data(), to=st.sampled_from(("SUCCEEDED", "FAILED", "ABANDONED", "RETRYABLE")))
     def resolve(self, data: st.DataObject, to: str) -> None:
         known = self.drawn(data, "QUARANTINED")
@@ -334,10 +349,9 @@ class EffectMachine(RuleBasedStateMachine):
             assert answer.status == 200, answer
             known.becomes(to)
 
-    @precondition(lambda self: self.known)
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        known = self.drawn(data, "PLANNED", "RETRYABLE")
+        known = self.drawn(data, "RETRYABLE")
         answer = self.world.run(self.api.cancel(known.effect))
         if known.state in ("PLANNED", "CANCELLED"):
             assert answer.status == 200, answer
@@ -350,10 +364,9 @@ class EffectMachine(RuleBasedStateMachine):
             code = "illegal_transition" if known.is_open else "effect_conflict"
             assert answer.code == code, answer
 
-    @rule()
-    def rotate(self) -> None:
-        self.world.run(self.api.rotate(self.slot))
-        self.credential += 1
+    @rule(effect_class=classes, step=st.sampled_from(("rotate", "suspend", "retire", "rollback")))
+    def operate(self, effect_class: str, step: str) -> None:
+        getattr(self, step)(self.tool(effect_class))
 
     @precondition(lambda self: any(one.bound < self.credential for one in self.tools.values()))
     @rule()
@@ -363,18 +376,17 @@ class EffectMachine(RuleBasedStateMachine):
             assert self.ask("POST", path, {}).body["credential_version"] == self.credential
             tool.bound = self.credential
 
-    @precondition(lambda self: self.tools)
-    @rule(data=st.data())
-    def suspend_or_not(self, data: st.DataObject) -> None:
-        tool = self.tools[data.draw(st.sampled_from(list(self.tools)))]
+    def rotate(self, _: Tool) -> None:
+        self.world.run(self.api.rotate(self.slot))
+        self.credential += 1
+
+    def suspend(self, tool: Tool) -> None:
+        """Suspend a version, or let one that is suspended run again."""
         tool.suspended = not tool.suspended
         name = tool.reference["name"]
         self.world.run(self.world.owner.suspend(name, "2.1.0", suspended=tool.suspended))
 
-    @precondition(lambda self: self.tools)
-    @rule(data=st.data())
-    def retire(self, data: st.DataObject) -> None:
-        tool = self.tools[data.draw(st.sampled_from(list(self.tools)))]
+    def retire(self, tool: Tool) -> None:
         answer = self.world.run(self.api.retire(tool.reference))
         open_states = [one.state for one in self.known.values() if one.tool is tool and one.is_open]
         if tool.lifecycle == "RETIRED" or not open_states:
@@ -386,10 +398,7 @@ class EffectMachine(RuleBasedStateMachine):
             assert found == {state: open_states.count(state) for state in open_states}
             tool.lifecycle = "MIGRATING"
 
-    @precondition(lambda self: any(one.lifecycle != "ACTIVE" for one in self.tools.values()))
-    @rule(data=st.data())
-    def rollback(self, data: st.DataObject) -> None:
-        tool = self.tools[data.draw(st.sampled_from(list(self.tools)))]
+    def rollback(self, tool: Tool) -> None:
         answer = self.world.run(self.api.rollback(tool.reference))
         if tool.lifecycle == "RETIRED":
             assert answer.refusal == (409, "contract_retired"), answer
