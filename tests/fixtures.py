@@ -108,6 +108,14 @@ class Owner:
             *_key(effect),
         )
 
+    async def put_off(self, effect: dict[str, Any]) -> None:
+        """Let an effect wait for as long as the test lasts."""
+        await self.rows(
+            "UPDATE effect_open SET due_at = clock_timestamp() + interval '1 day'"
+            " WHERE run_id = %s AND number = %s",
+            *_key(effect),
+        )
+
     async def have_asked(self, effect: dict[str, Any], checks: int) -> None:
         """Let the provider have been asked about an effect so often, and in vain."""
         await self.rows(

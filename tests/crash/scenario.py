@@ -53,7 +53,7 @@ FAULTS: Final = {"server": 3, "reconciler": 2, "worker": 5, "postmaster": 2, "su
 """How often each is killed. A supervisor gives up a server that ends five times in a minute."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Item:
     """One piece of work: it is one effect, however many workers take it, and however often."""
 

@@ -29,6 +29,7 @@ from tests.crash.scenario import LEASE_SECONDS, SETTLE_SECONDS, Item, load, shar
 
 WORKERS: Final = 3
 THREADS: Final = 4
+ANSWER_SECONDS_MAX: Final = 5.0
 AGAIN_SECONDS_MIN: Final = 0.5
 AGAIN_SECONDS_MAX: Final = 1.0
 CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
@@ -63,7 +64,7 @@ class Queue:
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._new = deque(items)
-        self._again: list[tuple[float, int, Item]] = []
+        self._again: list[tuple[float, Item]] = []
         self._lock = Lock()
 
     def take(self) -> tuple[float, Item] | None:
@@ -73,13 +74,12 @@ class Queue:
             if self._new and not is_due:
                 return 0.0, self._new.popleft()
             if self._again:
-                not_before, _, item = heappop(self._again)
-                return not_before, item
+                return heappop(self._again)
             return None
 
     def put_back(self, item: Item, not_before: float) -> None:
         with self._lock:
-            heappush(self._again, (not_before, id(item), item))
+            heappush(self._again, (not_before, item))
 
 
 class Worker:
@@ -98,7 +98,7 @@ class Worker:
         self._journal = Journal(folder / f"journal-{number}-{generation}")
         self._client = Client(timeout_seconds=3, retry_seconds=3)
         self._provider = httpx.Client(
-            base_url=(folder / "provider.url").read_text(), trust_env=False, timeout=5
+            base_url=(folder / "provider.url").read_text(), trust_env=False
         )
 
     def work(self, thread: int) -> None:
@@ -164,6 +164,8 @@ class Worker:
             f"/{item.effect_class.lower()}",
             content=json.dumps(effect.arguments, sort_keys=True),
             headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(_fence_of(effect))},
+            # Who does not wait for a late booking asks the ledger to find out, and at once.
+            timeout=random.uniform(0.05, 0.5) if trouble == "books_late" else ANSWER_SECONDS_MAX,
         )
         if trouble == "pauses_before_report" or (item.is_contested and not is_first):
             time.sleep(random.uniform(0, LEASE_SECONDS))
