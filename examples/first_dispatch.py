@@ -7,13 +7,14 @@ is known.
 
 import os
 import sys
+from typing import Any
 
 from tallystick import Client, Effect
 
 ARGUMENTS = {"customer_id": "C-42", "amount_cents": 1250}
 
 
-def send_invoice(effect: Effect) -> dict[str, str]:
+def send_invoice(effect: Effect) -> dict[str, Any]:
     """Stand in for the provider; a real one is asked within ``effect.timeout()`` seconds."""
     print(f"sending {effect.arguments} with {effect.headers()}")
     if "--crash" in sys.argv:

@@ -4,6 +4,7 @@ The facts are read under locks that hold until the commit, so that what is decid
 true when the first byte goes out.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,8 +12,10 @@ from uuid import UUID
 
 from ledger.effect import OpenEffect, Step, last_step, step
 from ledger.horizon import why_no_attempt
+from ledger.settlement import Answer
 from ledger.state import State
 from tallystick.contract import Contract
+from tallystick.effect_class import EffectClass
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractRetired,
@@ -95,6 +98,19 @@ def dispatch_step(before: OpenEffect, contract: Contract, worker: Worker, now: d
         first_dispatched_at=before.first_dispatched_at or now,
         checks=0,
     )
+
+
+def contradicted(contract: Contract, answers: Sequence[str]) -> EffectNotRetryable | None:
+    """Return the refusal of a new attempt that stored evidence speaks against, or None.
+
+    Evidence may come after an effect was found retryable: a worker that was thought dead reports
+    after all. A PURE effect may run again whatever happened.
+    """
+    if contract.effect_class is EffectClass.PURE:
+        return None
+    if not {Answer.APPLIED, Answer.CONTRADICTS} & set(answers):
+        return None
+    return EffectNotRetryable("Evidence says that an earlier attempt took effect after all.")
 
 
 def needs_human(contract: Contract) -> NeedsHuman | None:

@@ -134,4 +134,7 @@ def _doubt(
     is_pure = contract.effect_class is EffectClass.PURE
     if report.verdict is Verdict.FAILED and before.unaccounted and not is_pure:
         return "an earlier attempt is not accounted for"
+    if report.not_sent and before.attempt > 1 and not is_pure:
+        # It vouches for its own attempt. An earlier worker that was paused may still send.
+        return "nothing was sent this time, but an earlier attempt may still be"
     return None

@@ -19,6 +19,8 @@ from tallystick.errors import TallystickError
 _log = logging.getLogger("tallystick.reconciler")
 
 MONTHS_AHEAD = 3
+# It warns at each tick that comes while a sweep still runs, which is as intended.
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @asynccontextmanager

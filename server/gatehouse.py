@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
@@ -19,6 +19,7 @@ from tallystick.errors import InvalidRequest, Outage, Refusal, TooLarge, Unauthe
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_PREFIX: Final = "/docs/static/"
+_CLIENT_CLOSED_REQUEST: Final = 499  # no status of HTTP's: nginx counts such requests under it
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _TOKEN_SECONDS: Final = 5.0
 _TOKENS_MAX: Final = 10_000
@@ -122,6 +123,9 @@ class Gatehouse:
             await self._app(scope, self._bounded(receive), counted)
         except (Refusal, Outage) as error:
             await problem(error)(scope, receive, counted)
+        except ClientDisconnect:
+            # Nobody is left to be answered, and nothing was begun.
+            status = _CLIENT_CLOSED_REQUEST
         finally:
             state.metrics.count(scope, status, time.monotonic() - begun)
 

@@ -9,6 +9,7 @@ from ledger.admission import Worker
 from ledger.effect import Effect
 from ledger.identity import EffectId, provider_key, with_key
 from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, view_of
+from ledger.state import State
 from registry.entry import Entry
 from tallystick.canonical import Json
 from tallystick.contract import Contract, ToolReference
@@ -43,6 +44,9 @@ async def dispatch(
             view, dispatch=await dispatch_answer(ledger, view, owned=False, now=held.read_at)
         )
     refusal = await _standing_refusal(ledger, effect, entry)
+    if refusal is None and held.open.state is State.RETRYABLE:
+        evidence = await ledger.store.evidence(effect_id)
+        refusal = admission.contradicted(entry.contract, [one.answer for one in evidence])
     decision = admission.decide(held.open, entry.contract, refusal, worker, held.read_at)
     if decision.step is not None:
         await ledger.store.advance(effect, decision.step)

@@ -25,6 +25,8 @@ async def cancel(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
 
     Raises NotFound, EffectConflict for one that ended otherwise, IllegalTransition.
     """
+    # Held before it is looked at: of two at once, the second finds what the first did.
+    await ledger.store.hold(effect_id)
     view = await view_of(ledger, await found(ledger, effect_id))
     if view.outcome is not None and view.outcome.status is State.CANCELLED:
         return view

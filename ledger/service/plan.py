@@ -28,7 +28,9 @@ from tallystick.errors import (
     InvalidArguments,
     MixedVersions,
     ToolContractNotFound,
+    ToolSchemaDrift,
 )
+from tallystick.resolution import check_drift
 from tallystick.schema import Validator, has_sensitive, redact
 
 
@@ -85,6 +87,8 @@ async def _presented(ledger: Ledger, reference: ToolReference) -> Entry:
     entry = await ledger.registry.entry(reference.name, reference.version)
     if entry is None:
         raise ToolContractNotFound(f"There is no contract {reference.name}@{reference.version}.")
+    # Whatever is recorded already: a tuple that drifted from its own version is never served.
+    check_drift(reference, entry.contract.schema_hash)
     return entry
 
 
@@ -108,8 +112,15 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
             f"Effect {found.id} is recorded for another call.",
             facts={"effect_id": str(found.id), "run": found.run},
         )
+    view = await view_of(ledger, found)
     if request.worker is None:
-        return await view_of(ledger, found)
+        return view
+    if view.open is not None and request.reference.version != found.version:
+        raise ToolSchemaDrift(
+            f"Effect {found.id} is recorded for {found.tool}@{found.version}, and only a worker of"
+            " that version may run it.",
+            facts={"effect_id": str(found.id), "recorded_version": found.version},
+        )
     return await dispatch(ledger, found.id, request.worker)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -156,32 +157,33 @@ class Fleet:
 
     def await_service(self, seconds_max: float) -> None:
         """Wait until the service answers, and has its database."""
-
-        def is_ready() -> bool:
-            try:
-                return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=1).is_success
-            except httpx.TransportError:
-                return False
-
-        self._await(is_ready, seconds_max, "the service does not answer")
+        is_ready = self._await(self._is_ready, seconds_max)
+        assert is_ready, f"no answer after {seconds_max:g} s: {self._tail('server')}"
         self.note("the service answers")
 
-    def await_workers(self, seconds_max: float) -> None:
-        """Wait until every worker says that all its work is closed, and ends."""
+    def have_workers_ended(self, seconds_max: float) -> bool:
+        """Tell whether every worker ends, because all its work is closed."""
+        workers = [member for name, member in self.members.items() if name.startswith("worker")]
+        have_ended = self._await(
+            lambda: all(one.process and one.process.poll() == 0 for one in workers), seconds_max
+        )
+        self.note("all work is closed" if have_ended else "there still is work")
+        return have_ended
 
-        def have_ended() -> bool:
-            workers = [one for name, one in self.members.items() if name.startswith("worker")]
-            return all(one.process and one.process.poll() == 0 for one in workers)
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=1).is_success
+        except httpx.TransportError:
+            return False
 
-        self._await(have_ended, seconds_max, "the workers still have work")
-        self.note("all work is closed")
-
-    def _await(self, is_so: Callable[[], bool], seconds_max: float, otherwise: str) -> None:
+    def _await(self, is_so: Callable[[], bool], seconds_max: float) -> bool:
         deadline = time.monotonic() + seconds_max
         while not is_so():
-            assert time.monotonic() < deadline, f"{otherwise} after {seconds_max:g} s"
+            if time.monotonic() > deadline:
+                return False
             self._tend()
             time.sleep(POLL_SECONDS)
+        return True
 
     # --- faults ---------------------------------------------------------------------------------
 
@@ -248,11 +250,12 @@ class Fleet:
             process.stdout.close()
 
     def _kill_postgres(self, fault: Fault, pid: int | None) -> None:
-        if pid is None:
-            self.note(f"the {fault.victim} does not run at the moment")
-            return
-        os.kill(pid, signal.SIGKILL)
-        self.note(f"killed the {fault.victim}")
+        note = f"the {fault.victim} does not run at the moment"
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                note = f"killed the {fault.victim}"
+        self.note(note)
 
     def _postmaster_pid(self) -> int | None:
         postmaster = running_postmaster(Home((self.home / "postgres").resolve()).data)
@@ -262,9 +265,13 @@ class Fleet:
         postmaster = self._postmaster_pid()
         if postmaster is None:
             return None
-        supervisor = psutil.Process(postmaster).parent()
-        ours = supervisor is not None and str(self.home.resolve()) in " ".join(supervisor.cmdline())
-        return supervisor.pid if supervisor and ours else None
+        with suppress(psutil.NoSuchProcess):
+            supervisor = psutil.Process(postmaster).parent()
+            if supervisor is not None and str(self.home.resolve()) in " ".join(
+                supervisor.cmdline()
+            ):
+                return supervisor.pid
+        return None
 
 
 def _free_port() -> int:

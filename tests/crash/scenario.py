@@ -127,7 +127,7 @@ def draw_faults(seed: int) -> list[Fault]:
             victim=victim,
             number=number,
             awaits_recovery=random.random() < 0.75,
-            after_seconds=random.uniform(0.0, 1.5),
+            after_seconds=random.uniform(0.0, 2.5),
             down_seconds=random.uniform(0.0, 1.0),
         )
         for victim, number in victims

@@ -242,6 +242,28 @@ async def rows(owner: Owner) -> list[str]:
     return sorted((await owner.dump()).splitlines())
 
 
+async def test_a_client_that_dies_in_the_middle_of_its_request_has_asked_for_nothing(
+    api: Api, owner: Owner, reference: Any
+):
+    whole = api.http.build_request("POST", "/v1/effects", json={"run": "run", "tool": reference})
+    half = {"type": "http.request", "body": whole.content[:30], "more_body": True}
+    heard = [half, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return heard.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(name.lower(), value) for name, value in whole.headers.raw]
+    scope = {"type": "http", "method": "POST", "path": "/v1/effects", "query_string": b""}
+    before = await rows(owner)
+    await api.app(scope | {"headers": headers}, receive, send)
+    assert (heard, sent) == ([], []), "a defect would raise, or answer"
+    assert await rows(owner) == before
+
+
 # --- the commit ---------------------------------------------------------------------------------
 
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ledger.effect import replay
+from ledger.state import CLOSED, State
 from tallystick.errors import IllegalTransition
 from tests.crash.ledger import Record, Standing
 from tests.crash.provider import Line
 from tests.crash.scenario import ATTEMPTS_MAX, SETTLE_SECONDS
 
 ONCE: Final = frozenset({"NON_RETRYABLE", "UNKNOWN"})
-CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def events_replay_to_the_state(case: Case) -> Iterator[str]:
 
 
 def is_settled(case: Case) -> Iterator[str]:
-    if case.record.state not in CLOSED | {"QUARANTINED"}:
+    if case.record.state not in CLOSED | {State.QUARANTINED}:
         yield f"the effect is left {case.record.state}"
 
 

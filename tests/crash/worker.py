@@ -23,8 +23,17 @@ from typing import Any, Final
 
 import httpx
 
-from tallystick import Client, Effect, EffectFailed, EffectNotOwned, NotSent, ToolReference
-from tallystick.errors import MixedVersions, TallystickError
+from ledger.state import CLOSED, State
+from tallystick import (
+    Client,
+    Effect,
+    EffectFailed,
+    EffectNotOwned,
+    NotSent,
+    OutcomeUnreported,
+    ToolReference,
+)
+from tallystick.errors import EffectNotRetryable, FenceStale, LeaseExpired, MixedVersions, Outage
 from tests.crash.scenario import LEASE_SECONDS, SETTLE_SECONDS, Item, load, share_of
 
 WORKERS: Final = 3
@@ -32,8 +41,17 @@ THREADS: Final = 4
 ANSWER_SECONDS_MAX: Final = 5.0
 AGAIN_SECONDS_MIN: Final = 0.5
 AGAIN_SECONDS_MAX: Final = 1.0
-CLOSED: Final = frozenset({"SUCCEEDED", "FAILED", "REFUSED", "CANCELLED", "ABANDONED"})
-FINAL: Final = CLOSED | {"QUARANTINED"}
+FINAL: Final = CLOSED | {State.QUARANTINED}
+EXPECTED: Final = (
+    EffectNotRetryable,
+    FenceStale,
+    LeaseExpired,
+    NotSent,
+    Outage,
+    OutcomeUnreported,
+    httpx.HTTPError,
+)
+"""What goes wrong in such a test. Anything else is a defect, and ends the worker."""
 
 References = dict[str, list[ToolReference]]
 
@@ -124,7 +142,7 @@ class Worker:
             except EffectNotOwned as refusal:
                 self._journal.note(effect_id=refusal.effect_id)
                 return refusal.state in FINAL
-            except (TallystickError, httpx.HTTPError):
+            except EXPECTED:
                 return False
         raise AssertionError(f"no version of {item.tool} suits the run {item.run}")
 
@@ -148,7 +166,10 @@ class Worker:
         return self._client.dispatch(planned.effect_id)
 
     def _body(self, item: Item, effect: Effect, random: Random) -> None:
-        trouble, is_first = item.trouble, _attempt_of(effect) == 1
+        # The library keeps the fence to itself; this provider wants it, to be a judge.
+        dispatch = effect._dispatch
+        fence, attempt = (dispatch.fence, dispatch.attempt) if dispatch else (-1, 1)
+        trouble, is_first = item.trouble, attempt == 1
         if trouble == "does_not_send":
             raise NotSent("the item says so")
         if trouble == "vouches_after_its_lease" and is_first:
@@ -163,7 +184,7 @@ class Worker:
         answer = self._provider.post(
             f"/{item.effect_class.lower()}",
             content=json.dumps(effect.arguments, sort_keys=True),
-            headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(_fence_of(effect))},
+            headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(fence)},
             # Who does not wait for a late booking asks the ledger to find out, and at once.
             timeout=random.uniform(0.05, 0.5) if trouble == "books_late" else ANSWER_SECONDS_MAX,
         )
@@ -181,15 +202,6 @@ class Worker:
 def _beyond_settlement(random: Random) -> float:
     """Return a time in which the lease runs out, the ledger settles, and others may try again."""
     return LEASE_SECONDS + SETTLE_SECONDS + random.uniform(0, 1.5)
-
-
-def _fence_of(effect: Effect) -> int:
-    # The library keeps the fence to itself; this provider wants it, to be a judge.
-    return effect._dispatch.fence if effect._dispatch else -1
-
-
-def _attempt_of(effect: Effect) -> int:
-    return effect._dispatch.attempt if effect._dispatch else 1
 
 
 def main(folder: str, seed: str, number: str, generation: str) -> None:

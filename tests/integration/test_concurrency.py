@@ -148,6 +148,13 @@ async def test_two_versions_at_once_are_held_against_each_other(api: Api):
     assert {answer.code for answer in answers if answer.status == 409} == {"review_required"}
 
 
+async def test_an_effect_is_given_up_once(api: Api):
+    planned = (await api.plan(await api.publish(a_contract()))).body
+    answers = await asyncio.gather(*(api.cancel(planned) for _ in range(10)))
+    assert statuses(answers) == {200: 10}
+    assert len((await api.show(planned))["events"]) == 2
+
+
 async def test_reports_and_the_sweep_settle_an_effect_once(api: Api, owner: Owner):
     reference = await api.publish(a_contract())
     for number in range(ROUNDS):
@@ -254,7 +261,9 @@ async def test_a_credential_that_rotates_under_many_dispatches_stops_the_rest(
         assert answer.code == "credential_policy_changed" or not is_late
         return answer
 
-    _, *answers = await asyncio.gather(rotate(), *(dispatch(effect) for effect in planned))
+    _, answers = await asyncio.gather(
+        rotate(), asyncio.gather(*(dispatch(effect) for effect in planned))
+    )
     rest = [answer for answer in answers if answer.status != 200]
     assert {answer.refusal for answer in rest} <= {(409, "credential_policy_changed")}
     states = await owner.rows("SELECT state FROM effect_open")

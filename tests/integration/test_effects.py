@@ -369,7 +369,9 @@ async def test_a_new_attempt_is_the_same_request_on_the_same_contract(
     await api.report(first, "unknown")
     assert "RETRYABLE" in await sweep.until(api, first, "RETRYABLE")
     new = await api.publish(a_contract(version="3.0", evidence=evidence))
-    second = await api.plan(new, dispatch=api.asking())
+    newest = await api.plan(new, dispatch=api.asking())
+    assert newest.refusal == (409, "tool_schema_drift"), "a worker of 3.0 is not one of 2.1"
+    second = await api.plan(reference, dispatch=api.asking())
     assert second.body["dispatch"]["owned"]
     assert (second.body["version"], second.body["contract_digest"]) == (
         "2.1.0",

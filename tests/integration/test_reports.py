@@ -268,3 +268,19 @@ async def test_a_pure_effect_simply_runs_again(api: Api, owner: Owner, sweep: Sw
     assert effect["dispatch"]["attempt"] == 3
     answer = await api.report(effect, "failed", error={"code": "gone"})
     assert answer.body["state"] == "FAILED"
+
+
+async def test_no_new_attempt_once_a_late_worker_said_that_it_was_done(
+    api: Api, provider: Provider, sweep: Sweep, owner: Owner
+):
+    evidence = http_evidence(provider.port)
+    reference = await api.publish(a_contract_of("REPLAYABLE", evidence=evidence))
+    effect = await api.dispatched(reference)
+    await owner.run_out(effect)
+    await sweep.until(api, effect, "RETRYABLE")
+    late = await api.report(effect, "succeeded", result={"invoice_id": "inv_1"})
+    assert late.refusal == (409, "fence_stale")
+    again = await api.dispatch(effect)
+    assert again.refusal == (409, "effect_not_retryable")
+    shown = await api.show(effect)
+    assert (shown["state"], len(shown["attempts"])) == ("QUARANTINED", 1)

@@ -62,8 +62,11 @@ async def test_worker_retries_with_an_older_contract(api: Api, reference):
     retried = await api.plan(reference, run="run-2")
     assert retried.body["effect_id"] == again["effect_id"]
     assert retried.body["version"] == "2.1.0"
-    newest = await api.plan((await api.publish(a_contract(version="3.0"))), run="run-2")
+    newest_reference = await api.publish(a_contract(version="3.0"))
+    newest = await api.plan(newest_reference, run="run-2")
     assert newest.body["version"] == "2.1.0", "the effect is recorded for 2.1.0, whoever asks"
+    worker_of_3 = await api.plan(newest_reference, run="run-2", dispatch=api.asking())
+    assert (worker_of_3.status, worker_of_3.code) == (409, "tool_schema_drift")
 
 
 async def test_crash_after_provider_acceptance(api: Api, provider: Provider, sweep):
@@ -106,6 +109,12 @@ async def test_adapter_changes_effect_class(api: Api, reference):
 
 async def test_the_deliberate_mismatch(api: Api, reference):
     """A valid tool name with the wrong schema hash: if it executes, the registry is decorative."""
-    answer = await api.plan(reference | {"schema_hash": OTHER_HASH}, dispatch=api.asking())
+    drifted = reference | {"schema_hash": OTHER_HASH}
+    answer = await api.plan(drifted, dispatch=api.asking())
     assert (answer.status, answer.code) == (409, "tool_schema_drift")
     assert (await api.ask("GET", "/v1/effects")).body["effects"] == []
+    # Nor does a plan that was made with the right tuple open the door for the wrong one.
+    planned = (await api.plan(reference)).body
+    answer = await api.plan(drifted, dispatch=api.asking())
+    assert (answer.status, answer.code) == (409, "tool_schema_drift")
+    assert (await api.show(planned))["attempts"] == []

@@ -96,12 +96,7 @@ def check(
     named = f"{reference.name}@{reference.version}"
     if standing is None:
         raise ToolContractNotFound(f"There is no contract {named}")
-    if reference.schema_hash != standing.schema_hash:
-        raise ToolSchemaDrift(
-            f"{named} has other schemas than were presented",
-            pointer="/schema_hash",
-            facts={"presented": reference.schema_hash, "published": standing.schema_hash},
-        )
+    check_drift(reference, standing.schema_hash)
     _check_lifecycle(named, standing, purpose)
     _check_capabilities(named, reference, standing, granted)
     if reference.effect_class is not standing.effect_class:
@@ -119,6 +114,16 @@ def check(
                 "bound": standing.credential_bound,
                 "current": standing.credential_current,
             },
+        )
+
+
+def check_drift(reference: ToolReference, published: str) -> None:
+    """Refuse a tuple whose schema hash is not the published one. Raises ToolSchemaDrift."""
+    if reference.schema_hash != published:
+        raise ToolSchemaDrift(
+            f"{reference.name}@{reference.version} has other schemas than were presented",
+            pointer="/schema_hash",
+            facts={"presented": reference.schema_hash, "published": published},
         )
 
 

@@ -79,6 +79,14 @@ def test_failed_needs_every_earlier_attempt_accounted_for():
     assert outcome(told("succeeded"), before=doubtful).to_state is State.SUCCEEDED
 
 
+def test_that_nothing_was_sent_is_said_of_one_attempt_alone():
+    second = replace(BEFORE, attempt=2)
+    assert outcome(told("failed", not_sent=True), before=second).to_state is State.UNKNOWN
+    pure = Contract.parse(a_contract_of("PURE"))
+    step = outcome(told("failed", not_sent=True), before=second, contract=pure)
+    assert step.to_state is State.FAILED
+
+
 def test_an_effect_that_is_done_succeeds_though_its_output_breaks_the_contract():
     step = decide(BEFORE, CONTRACT, told("succeeded"), (), ("/invoice_id: missing",), NOW)
     assert step.to_state is State.SUCCEEDED
