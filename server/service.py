@@ -4,6 +4,7 @@ Shared by the server and the reconciler.
 """
 
 import asyncio
+import logging
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 import httpx
 
@@ -24,6 +26,10 @@ from server.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from server.home import open_home, read_keys
 from server.settings import Settings
 from tallystick.errors import RegistryUnavailable
+
+_log = logging.getLogger("tallystick.server")
+
+_WATCH_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ async def _open(settings: Settings, stack: AsyncExitStack) -> Service:
     database_url = settings.database_url
     if database_url is None:
         embedded = await _attach(settings)
-        stack.callback(embedded.close)
+        await stack.enter_async_context(_kept(settings, embedded))
         database_url = embedded.url
     try:
         keys = read_keys(settings.key_file or home / "keys.json")
@@ -67,6 +73,32 @@ async def _open(settings: Settings, stack: AsyncExitStack) -> Service:
         Database.opened(database_url, pool_size=settings.pool_size)
     )
     return Service(settings, database, keys)
+
+
+@asynccontextmanager
+async def _kept(settings: Settings, embedded: EmbeddedPostgres) -> AsyncGenerator[None]:
+    """Start the embedded PostgreSQL again, on its last port, if its supervisor was killed."""
+
+    async def watch() -> None:
+        nonlocal embedded
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            try:
+                fresh = await _attach(settings)
+            except RegistryUnavailable as outage:
+                _log.warning("the embedded PostgreSQL does not start: %s", outage)
+                continue
+            # The new use is held before the old one is let go, so that there is always one.
+            embedded, former = fresh, embedded
+            await asyncio.to_thread(former.close)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+        embedded.close()
 
 
 async def _attach(settings: Settings) -> EmbeddedPostgres:

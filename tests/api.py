@@ -193,7 +193,7 @@ def moment(text: str) -> datetime:
 
 
 @asynccontextmanager
-async def running(database_url: str, home: Path, **settings: Any) -> AsyncGenerator[Api]:
+async def running(database_url: str | None, home: Path, **settings: Any) -> AsyncGenerator[Api]:
     """Run the application on a database, and leave it stopped."""
     app = build(Settings(database_url=database_url, home=home, **settings))
     async with app.router.lifespan_context(app):
