@@ -14,7 +14,7 @@ from tests.builders import a_contract
 
 async def until_ready(api: Api) -> None:
     async with asyncio.timeout(60):
-        while (await api.ask("GET", "/readyz")).status != 200:
+        while (await api.ask("GET", "/readyz")).status != 200:  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.1)
 
 
