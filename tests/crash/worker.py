@@ -33,7 +33,14 @@ from tallystick import (
     OutcomeUnreported,
     ToolReference,
 )
-from tallystick.errors import EffectNotRetryable, FenceStale, LeaseExpired, MixedVersions, Outage
+from tallystick.errors import (
+    EffectNotRetryable,
+    FenceStale,
+    LeaseExpired,
+    MixedVersions,
+    Outage,
+    ToolSchemaDrift,
+)
 from tests.crash.scenario import LEASE_SECONDS, SETTLE_SECONDS, Item, load, share_of
 
 WORKERS: Final = 3
@@ -137,8 +144,8 @@ class Worker:
         for reference in random.sample(versions, len(versions)):
             try:
                 return self._run(item, reference, random)
-            except MixedVersions:
-                continue
+            except (MixedVersions, ToolSchemaDrift):
+                continue  # the run, or the effect, is recorded with another version
             except EffectNotOwned as refusal:
                 self._journal.note(effect_id=refusal.effect_id)
                 return refusal.state in FINAL
