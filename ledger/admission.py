@@ -15,7 +15,7 @@ from ledger.horizon import why_no_attempt
 from ledger.settlement import Answer
 from ledger.state import State
 from tallystick.contract import Contract
-from tallystick.effect_class import EffectClass
+from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractRetired,
@@ -104,11 +104,12 @@ def contradicted(contract: Contract, answers: Sequence[str]) -> EffectNotRetryab
     """Return the refusal of a new attempt that stored evidence speaks against, or None.
 
     Evidence may come after an effect was found retryable: a worker that was thought dead reports
-    after all. A PURE effect may run again whatever happened.
+    after all. A PURE effect may run again whatever happened, and of an IDEMPOTENT one the provider
+    makes one effect by its key.
     """
-    if contract.effect_class is EffectClass.PURE:
-        return None
-    if not {Answer.APPLIED, Answer.CONTRADICTS} & set(answers):
+    traits = TRAITS[contract.effect_class]
+    against = {Answer.CONTRADICTS} if traits.key_required else {Answer.APPLIED, Answer.CONTRADICTS}
+    if contract.effect_class is EffectClass.PURE or not against & set(answers):
         return None
     return EffectNotRetryable("Evidence says that an earlier attempt took effect after all.")
 

@@ -157,6 +157,8 @@ def quarantine_has_a_reason(case: Case) -> Iterator[str]:
     record = case.record
     if record.state != "QUARANTINED":
         return
+    if record.effect_class == "REPLAYABLE" and case.bookings:
+        return  # a late worker said that it was done, and no key makes another attempt harmless
     if record.effect_class not in ONCE and len(record.attempts) < ATTEMPTS_MAX:
         yield f"quarantined after {len(record.attempts)} attempts"
     asked = [one.observed_at for one in record.evidence if one.answer == "absent"]
