@@ -53,8 +53,8 @@ class Invocation:
         self.output.show(value, view)
 
 
-# An action answers nothing, or, where it is the whole program, its exit code.
-Action = Callable[Concatenate[Invocation, Given], Coroutine[Any, Any, None] | int | None]
+# An action answers nothing, or, where its answer can be a "no", its exit code.
+Action = Callable[Concatenate[Invocation, Given], Coroutine[Any, Any, int | None] | int | None]
 
 
 def _server(value: str | None) -> str | None:
@@ -164,7 +164,8 @@ class ToolVersion(NamedTuple):
     version: str
 
 
-def _tool_version(text: str) -> ToolVersion:
+def tool_version(text: str) -> ToolVersion:
+    """Read `NAME@VERSION`. Raises typer.BadParameter for another form."""
     name, at, version = text.partition("@")
     if not (name and at and version):
         raise typer.BadParameter(f"{text!r} is not of the form NAME@VERSION.")
@@ -174,7 +175,7 @@ def _tool_version(text: str) -> ToolVersion:
 ToolVersionArgument = Annotated[
     ToolVersion,
     typer.Argument(
-        parser=_tool_version,
+        parser=tool_version,
         metavar="NAME@VERSION",
         help="One version of a tool, as in billing.send_invoice@1.0.",
     ),

@@ -5,7 +5,7 @@ characters are made visible.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
+from cli.text import plain
 
 STYLES: Final[Mapping[str, str]] = {
     "ACTIVE": "green",
@@ -57,14 +58,23 @@ HINTS: Final[Mapping[str, str]] = {
 def problem(document: JsonObject) -> Sequence[RenderableType]:
     """The sentence, its code, where it points, what can be done, and what stands in the way."""
     line = Text.assemble(("Error: ", "bold red"), _text(document["detail"]))
-    line.append(f" [{_plain(document['code'])}]", "dim")
+    line.append(f" [{plain(document['code'])}]", "dim")
     lines = [line]
     if document.get("pointer"):
         lines.append(Text.assemble(("  at   ", "dim"), _text(document["pointer"])))
     if document["code"] in HINTS:
         lines.append(Text.assemble(("  hint ", "dim"), HINTS[document["code"]]))
-    blockers = document["facts"].get("blockers")
+    facts = document["facts"]
+    for flow, told in _COUNTER_EXAMPLES.items():
+        if flow in facts and "witness" in facts[flow]:
+            value = json.dumps(facts[flow]["witness"]["value"], ensure_ascii=False)
+            lines.append(Text.assemble((f"  {told} ", "dim"), plain(value)))
+    blockers = facts.get("blockers")
     return [*lines, _blockers(blockers)] if blockers else lines
+
+
+# What a refused publication may have as its facts: the calls and results that would fail.
+_COUNTER_EXAMPLES: Final = {"old_calls": "such a call:  ", "new_results": "such a result:"}
 
 
 def references(facts: JsonObject) -> int:
@@ -116,15 +126,21 @@ def fields(answer: JsonObject) -> Sequence[RenderableType]:
 
 
 def publications(answer: JsonObject) -> Sequence[RenderableType]:
-    """One line for each contract of `publish`."""
-    return [
-        Text.assemble(
-            ("published " if each["published"] else "already published ", "green"),
-            _name(each),
-            ("  " + _plain(each["schema_hash"]), "dim"),
-        )
-        for each in answer["contracts"]
-    ]
+    """One line for each contract of `publish`, and what the service has to say of it."""
+    return [line for each in answer["contracts"] for line in _publication(each)]
+
+
+def _publication(each: JsonObject) -> Iterator[Text]:
+    yield Text.assemble(
+        ("published " if each["published"] else "already published ", "green"),
+        _name(each),
+        ("  " + plain(each["schema_hash"]), "dim"),
+    )
+    if each.get("equivalent_to"):
+        same = ", ".join(map(plain, each["equivalent_to"]))
+        yield Text(f"  It is proven to mean the same as {same}.")
+    for warning in each.get("warnings", ()):
+        yield Text.assemble(("  Warning: ", "yellow"), plain(warning["detail"]))
 
 
 def contracts(answer: JsonObject) -> Sequence[RenderableType]:
@@ -134,7 +150,7 @@ def contracts(answer: JsonObject) -> Sequence[RenderableType]:
     table = _table("Contract", "State", "Effect class", "Credential")
     for each in answer["contracts"]:
         short = each["schema_hash"].removeprefix("sha256:")[:16]
-        name = Text.assemble(_name(each), "\n", (_plain(short), "dim"))
+        name = Text.assemble(_name(each), "\n", (plain(short), "dim"))
         _row(table, name, _state(_lifecycle(each)), each["effect_class"], _credential(each))
     return [table]
 
@@ -198,7 +214,7 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
 def effect(answer: JsonObject) -> Sequence[RenderableType]:
     """One effect, with everything that happened to it, in the order of time."""
     parts: list[RenderableType] = [
-        Text.assemble((_plain(answer["effect_id"]), "bold"), "  ", _state(answer["state"])),
+        Text.assemble((plain(answer["effect_id"]), "bold"), "  ", _state(answer["state"])),
         _fields(
             {
                 "tool": _tool(answer),
@@ -336,23 +352,15 @@ def _fields(values: JsonObject) -> Text:
 
 def _json(value: object) -> Text:
     lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
-    return JSONHighlighter()("\n".join(map(_plain, lines)))
-
-
-def _plain(value: object) -> str:
-    """Write any value on one line, with nothing in it that a terminal would obey."""
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return JSONHighlighter()("\n".join(map(plain, lines)))
 
 
 def _text(value: object) -> Text:
-    return value if isinstance(value, Text) else Text(_plain(value))
+    return value if isinstance(value, Text) else Text(plain(value))
 
 
 def _state(state: str) -> Text:
-    return Text(_plain(state), STYLES.get(state.partition(" ")[0], ""))
+    return Text(plain(state), STYLES.get(state.partition(" ")[0], ""))
 
 
 def _time(value: object) -> str:
@@ -363,11 +371,11 @@ def _time(value: object) -> str:
 
 
 def _name(answer: JsonObject) -> str:
-    return _plain(f"{answer['name']}@{answer['version']}")
+    return plain(f"{answer['name']}@{answer['version']}")
 
 
 def _tool(effect: JsonObject) -> str:
-    return _plain(f"{effect['tool']}@{effect['version']}")
+    return plain(f"{effect['tool']}@{effect['version']}")
 
 
 def _lifecycle(contract: JsonObject) -> str:

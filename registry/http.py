@@ -1,6 +1,6 @@
 """The registry over HTTP: routes and wire models, nothing else."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -8,13 +8,24 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from kernel.http import ScopeDep, StrictRoute, Wire, tagged
+from kernel.scope import Connection, Scope
 from kernel.wire import time_text
 from registry import service
 from registry.entry import Entry
-from registry.publication import Review
+from registry.publication import Comparisons, Review, compare_with
 from registry.store import RegistryStore
+from tallystick.canonical import Json
+from tallystick.compatibility.budget import STEPS
+from tallystick.compatibility.contracts.documents import (
+    BareSchema,
+    compare_documents,
+    read_document,
+)
+from tallystick.compatibility.contracts.flow import Boundary
+from tallystick.compatibility.contracts.review import warnings_of
+from tallystick.compatibility.verdict import Producer
 from tallystick.contract import Contract, ToolReference
-from tallystick.errors import InvalidRequest
+from tallystick.errors import InvalidRequest, Refusal
 from tallystick.resolution import Lifecycle
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["registry"])
@@ -56,6 +67,25 @@ class ReferenceBody(Wire):
             return ToolReference.from_json(self.model_dump())
         except InvalidRequest as fault:
             raise InvalidRequest(fault.detail, pointer=f"{at}{fault.pointer}") from fault
+
+
+Compared = Annotated[
+    Annotated[str, Field(max_length=200, examples=["billing.send_invoice@1.0"])]
+    | dict[str, Any]
+    | bool,
+    Field(description="A published version as NAME@VERSION, a contract document, or a JSON Schema"),
+]
+
+
+class CompareBody(Wire):
+    """What to compare, and who is taken to write the values."""
+
+    old: Compared
+    new: Compared
+    producer: Annotated[
+        Literal["declared", "any"],
+        Field(description="Whose verdict it is: both are told, with their evidence."),
+    ] = "declared"
 
 
 class NameBody(Wire):
@@ -122,17 +152,63 @@ def whole(entry: Entry, tenant: str) -> dict[str, Any]:
 
 @router.post("/contracts", status_code=201)
 async def publish(body: PublishBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
-    """Publish a contract. 201 when it is new, 200 when the same document is published already."""
+    """Publish a contract. 201 when it is new, 200 when the same document is published already.
+
+    A change under one major version needs a proof that old calls and new results stay good, or a
+    review. `equivalent_to` names the versions that are proven to mean the same.
+    """
     review = Review(body.review.reviewer, body.review.reason) if body.review else None
-    # In a thread: a hostile schema takes its bounded time without stopping the others.
-    contract = await run_in_threadpool(Contract.parse, body.document)
-    entry, is_new = await scope.transact(
-        lambda connection: service.publish(
-            RegistryStore(connection), scope.caller, contract, review
+    # In a thread, as every comparison below: a hostile schema takes its bounded time without
+    # stopping the others.
+    contract, warnings = await run_in_threadpool(_examined, body.document)
+    comparisons: Comparisons = {}
+
+    async def attempt(connection: Connection) -> service.Publication | list[Contract]:
+        store = RegistryStore(connection)
+        return await service.publish(store, scope.caller, contract, review, comparisons)
+
+    # Again only for what was published since: whoever waits here saw another one come through.
+    while isinstance(found := await scope.transact(attempt), list):
+        more = await run_in_threadpool(compare_with, contract, found)
+        comparisons = {**comparisons, **more}
+    response.status_code = 201 if found.is_new else 200
+    return whole(found.entry, scope.caller.tenant) | {
+        "published": found.is_new,
+        "equivalent_to": found.equivalent_to,
+        "warnings": warnings,
+    }
+
+
+def _examined(document: dict[str, Any]) -> tuple[Contract, list[dict[str, Json]]]:
+    contract = Contract.parse(document)
+    return contract, [each.to_json() for each in warnings_of(Boundary.of(contract), STEPS)]
+
+
+@router.post("/compare")
+async def compare(body: CompareBody, scope: ScopeDep) -> dict[str, Any]:
+    """Compare two contracts, or two JSON Schemas.
+
+    Three answers, each with its evidence: `compatible` with a proof, `incompatible` with a value
+    that one side may write and the other refuses, `undecided` with what stopped the analysis.
+    `verdict` is about those who stay with `old`: their calls, and the results that they read.
+    """
+    old = await _compared(body.old, scope, at="/old")
+    new = await _compared(body.new, scope, at="/new")
+    return await run_in_threadpool(compare_documents, old, new, Producer(body.producer))
+
+
+async def _compared(given: Compared, scope: Scope, *, at: str) -> Contract | BareSchema:
+    try:
+        if not isinstance(given, str):
+            return await run_in_threadpool(read_document, given)
+        entry = await scope.transact(
+            lambda connection: service.find_named(RegistryStore(connection), given)
         )
-    )
-    response.status_code = 201 if is_new else 200
-    return whole(entry, scope.caller.tenant) | {"published": is_new}
+    except Refusal as fault:
+        # A name is one text, and has no parts to point at.
+        place = "" if isinstance(given, str) else fault.pointer or ""
+        raise type(fault)(fault.detail, pointer=at + place, facts=fault.facts) from fault
+    return entry.contract
 
 
 @router.get("/contracts")

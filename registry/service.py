@@ -10,7 +10,14 @@ from kernel.scope import Caller
 from registry import lease as leases
 from registry.entry import Credential, Entry
 from registry.lease import Lease
-from registry.publication import Review, check_version, is_published
+from registry.publication import (
+    Comparisons,
+    Review,
+    check_version,
+    equivalents,
+    is_published,
+    rivals,
+)
 from registry.store import RegistryStore
 from tallystick.canonical import Json
 from tallystick.contract import Contract, ToolReference, Version
@@ -31,12 +38,26 @@ class Resolution:
     lease_expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A contract that is published: whether just now, and what it is proven to be equivalent to."""
+
+    entry: Entry
+    is_new: bool
+    equivalent_to: list[str]
+
+
 async def publish(
-    store: RegistryStore, caller: Caller, contract: Contract, review: Review | None
-) -> tuple[Entry, bool]:
+    store: RegistryStore,
+    caller: Caller,
+    contract: Contract,
+    review: Review | None,
+    comparisons: Comparisons,
+) -> Publication | list[Contract]:
     """Publish a contract; the same document again changes nothing.
 
-    Returns the entry and whether it is new.
+    Where versions are published that it was not compared with yet, nothing is written, and those
+    are the answer: a comparison takes its time, and no lock is held for as long.
 
     Raises:
         InvalidContract: The contract names a credential that is not there.
@@ -46,8 +67,12 @@ async def publish(
     await store.lock_name(contract.name)
     published = await store.entries(name=contract.name)
     is_new = not is_published(contract, published)
+    others = rivals(contract, published)
+    missing = [other for other in others if other.contract_digest not in comparisons]
+    if missing:
+        return missing
     if is_new:
-        check_version(contract, published, review)
+        check_version(contract, others, comparisons, review)
         credential = await _named_credential(store, contract)
         contract_id = await store.publish(contract, by=caller.principal, review=review)
         if credential is not None:
@@ -63,7 +88,8 @@ async def publish(
                 "review_reason": review.reason if review else None,
             },
         )
-    return await find(store, contract.name, str(contract.version)), is_new
+    entry = await find(store, contract.name, str(contract.version))
+    return Publication(entry, is_new, equivalents(others, comparisons))
 
 
 async def _named_credential(store: RegistryStore, contract: Contract) -> Credential | None:
@@ -85,6 +111,19 @@ async def find(store: RegistryStore, name: str, version: str) -> Entry:
     if entry is None:
         raise ToolContractNotFound(f"There is no contract {name}@{version}.")
     return entry
+
+
+async def find_named(store: RegistryStore, text: str) -> Entry:
+    """Return the version that a text such as `billing.send_invoice@1.0` names.
+
+    Raises:
+        InvalidRequest: The text has another form.
+        ToolContractNotFound: There is no such version.
+    """
+    name, at, version = text.partition("@")
+    if not (name and at and version):
+        raise InvalidRequest("A published version is written NAME@VERSION.")
+    return await find(store, name, version)
 
 
 def normal_version(version: str) -> str:

@@ -145,6 +145,10 @@ class Names:
             ("GET", "/v1/contracts"): [(f"/v1/contracts?name={name}", None)],
             ("GET", "/v1/contracts/{name}/{version}"): [(contract, None)],
             ("POST", "/v1/contracts/{name}/{version}/attest"): [(f"{contract}/attest", REASON)],
+            ("POST", "/v1/compare"): [
+                ("/v1/compare", {"old": f"{name}@2.1", "new": {}}),
+                ("/v1/compare", {"old": {}, "new": f"{name}@2.1"}),
+            ],
             ("POST", "/v1/resolve"): [("/v1/resolve", self.tool)],
             ("POST", "/v1/credentials/{name}/rotate"): [
                 (f"/v1/credentials/{self.credential}/rotate", REASON)

@@ -14,6 +14,10 @@ REVIEW = {"review": {"reviewer": "grace", "reason": "callers were asked"}}
 
 INPUT: dict[str, Any] = a_contract()["input_schema"]
 LONGER = INPUT | {"properties": INPUT["properties"] | {"note": {"type": "string"}}}
+CODED = INPUT | {"properties": INPUT["properties"] | {"memo": {"type": "integer"}}}
+DEFAULTED = INPUT | {
+    "properties": INPUT["properties"] | {"memo": {"type": "string", "default": ""}}
+}
 NUMBERED = {"type": "object", "properties": {"invoice_id": {"type": "integer"}}}
 DECLINED = {"code": "declined", "meaning": "The customer's bank said no.", "retryable": False}
 TWO = ["invoice:write:{tenant}", "customer:read:{tenant}"]
@@ -70,15 +74,16 @@ async def test_a_published_version_never_changes(ready: Api, owner: Owner, chang
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
-        ({"input_schema": LONGER}, ["schemas"]),
-        ({"output_schema": NUMBERED}, ["schemas"]),
-        ({"output_schema": None}, ["schemas"]),
-        ({"capabilities": [*TWO, "ledger:write:{tenant}"]}, ["wider capabilities"]),
-        ({"errors": [DECLINED | {"retryable": True}]}, ["error meanings"]),
-        ({"errors": None}, ["error meanings"]),
+        ({"input_schema": CODED}, ["old_calls"]),
+        ({"input_schema": DEFAULTED}, ["default_changed"]),
+        ({"output_schema": NUMBERED}, ["new_results"]),
+        ({"output_schema": None}, ["new_results"]),
+        ({"capabilities": [*TWO, "ledger:write:{tenant}"]}, ["wider_capabilities"]),
+        ({"errors": [DECLINED | {"retryable": True}]}, ["error_meanings"]),
+        ({"errors": None}, ["error_meanings"]),
         (
-            {"capabilities": ["ledger:write:{tenant}"], "errors": None, "input_schema": LONGER},
-            ["schemas", "wider capabilities", "error meanings"],
+            {"capabilities": ["ledger:write:{tenant}"], "errors": None, "input_schema": CODED},
+            ["old_calls", "wider_capabilities", "error_meanings"],
         ),
     ],
 )
@@ -91,11 +96,33 @@ async def test_a_change_that_may_harm_callers_needs_a_review(
     before = await owner.counts()
     refused = await ready.submit(successor)
     assert refused.refusal == (409, "review_required")
-    assert refused.body["facts"] == {"against": "2.1.0", "changed": changed}
+    facts = refused.body["facts"]
+    assert (facts["against"], facts["changed"]) == ("2.1.0", changed)
+    unproven = {"old_calls", "new_results"} & set(changed)
+    assert facts["verdict"] == ("incompatible" if unproven else "compatible")
+    assert {"old_calls", "new_results"} & facts.keys() == unproven
+    assert all("value" in facts[flow]["witness"] for flow in unproven)
     assert await owner.counts() == before
     assert (await ready.submit(successor, **REVIEW)).status == 201
-    facts = (await events(owner))[-1][3]
-    assert (facts["reviewer"], facts["review_reason"]) == ("grace", "callers were asked")
+    recorded = (await events(owner))[-1][3]
+    assert (recorded["reviewer"], recorded["review_reason"]) == ("grace", "callers were asked")
+
+
+async def test_a_published_contract_tells_what_it_is_equivalent_to(ready: Api):
+    first = (await ready.submit(a_contract())).body
+    assert (first["equivalent_to"], first["warnings"]) == ([], [])
+    await ready.submit(a_contract(version="2.2", input_schema=LONGER))
+    same = INPUT | {"maxProperties": 3, "description": "All that is needed."}
+    for published in (True, False):
+        again = (await ready.submit(a_contract(version="3.0", input_schema=same))).body
+        assert (again["published"], again["equivalent_to"]) == (published, ["2.1.0"])
+
+
+async def test_a_schema_that_nothing_satisfies_is_published_with_a_warning(ready: Api):
+    impossible = INPUT | {"minProperties": 9}
+    answer = await ready.submit(a_contract(input_schema=impossible))
+    assert answer.status == 201
+    assert [one["code"] for one in answer.body["warnings"]] == ["accepts_nothing"]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +134,10 @@ async def test_a_change_that_may_harm_callers_needs_a_review(
         {"lease_seconds": 5, "settle_seconds": 5, "attempts_max": 9},
         {"input_schema": INPUT | {"title": "Arguments", "description": "All that is needed."}},
         {"input_schema": INPUT | {"required": list(reversed(INPUT["required"]))}},
+        {"input_schema": LONGER},
+        {"input_schema": INPUT | {"properties": INPUT["properties"] | {"memo": True}}},
         # A new major version breaks with the old one, and says so.
-        {"version": "3.0", "input_schema": LONGER, "effect_class": "NON_RETRYABLE"},
+        {"version": "3.0", "input_schema": CODED, "effect_class": "NON_RETRYABLE"},
     ],
 )
 async def test_a_change_that_harms_nobody_needs_none(ready: Api, changes: dict[str, Any]):
@@ -121,16 +150,16 @@ async def test_a_change_that_harms_nobody_needs_none(ready: Api, changes: dict[s
 
 async def test_a_version_is_held_against_all_of_its_major_that_are_not_retired(ready: Api):
     first = (await ready.submit(a_contract())).body["reference"]
-    assert (await ready.submit(a_contract(version="3.0", input_schema=LONGER))).status == 201
-    reviewed = a_contract(version="2.2", input_schema=LONGER)
+    assert (await ready.submit(a_contract(version="3.0", input_schema=CODED))).status == 201
+    reviewed = a_contract(version="2.2", input_schema=CODED)
     assert (await ready.submit(reviewed, **REVIEW)).status == 201
-    for schema, against in ((INPUT, "2.2.0"), (LONGER, "2.1.0")):
+    for schema, against in ((INPUT, "2.2.0"), (CODED, "2.1.0")):
         answer = await ready.submit(a_contract(version="2.3", input_schema=schema))
         assert answer.refusal == (409, "review_required")
         assert answer.body["facts"]["against"] == against
     ready.app.state.lease_seconds_max = 0
     assert (await ready.retire(first)).status == 200
-    assert (await ready.submit(a_contract(version="2.3", input_schema=LONGER))).status == 201
+    assert (await ready.submit(a_contract(version="2.3", input_schema=CODED))).status == 201
 
 
 @pytest.mark.parametrize("to_class", ["PURE", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE"])

@@ -22,6 +22,11 @@ FORBIDDEN = [
     ("kernel/keys.py", "import registry", "Packages point one way"),
     ("registry/service.py", "import ledger", "Packages point one way"),
     ("sdk/src/tallystick/errors.py", "import tallystick.client", "Inside the library"),
+    (
+        "sdk/src/tallystick/compatibility/verdict.py",
+        "import tallystick.compatibility.judging",
+        "The comparison points one way",
+    ),
     ("registry/tables.py", "import registry.store", "Inside the registry"),
     ("ledger/store.py", "import ledger.service", "Inside the ledger"),
     ("ledger/state.py", "import ledger.store", "Inside the ledger"),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         NotSent,
         OutcomeUnreported,
     )
+    from tallystick.compatibility.comparison import compare
+    from tallystick.compatibility.contracts.comparison import compare_contracts
     from tallystick.contract import Contract, EffectClass, ToolReference, Version
 
 __all__ = [
@@ -44,6 +46,8 @@ __all__ = [
     "ToolReference",
     "Version",
     "canonical_bytes",
+    "compare",
+    "compare_contracts",
     "digest",
     "errors",
     "parse_json",
@@ -62,6 +66,8 @@ _HOMES: Final = {
         "NotSent",
         "OutcomeUnreported",
     ),
+    "compatibility.comparison": ("compare",),
+    "compatibility.contracts.comparison": ("compare_contracts",),
     "contract": ("Contract", "EffectClass", "ToolReference", "Version"),
 }
 

@@ -103,9 +103,24 @@ def digest(value: Json) -> str:
     return f"sha256:{hashlib.sha256(canonical_bytes(value)).hexdigest()}"
 
 
+def count_values(value: Json, limit: int) -> int:
+    """Return of how many values a value is made, as far as that is not more than a limit."""
+    count, pending = 0, [value]
+    while pending and count <= limit:
+        count += 1
+        match pending.pop():
+            case dict() as members:
+                pending.extend(members.values())
+            case list() as items:
+                pending.extend(items)
+            case _:
+                pass
+    return count
+
+
 def pointer_join(*tokens: str | int) -> str:
     """Write reference tokens as a JSON Pointer (RFC 6901)."""
-    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+    return "".join(["/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens])
 
 
 def pointer_split(pointer: str) -> tuple[str, ...]:

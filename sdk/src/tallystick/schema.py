@@ -4,16 +4,25 @@ Schemas come from strangers, so that everything is bounded before anything is co
 patterns (linear time only), references (inside the document only) and the number of evaluations.
 """
 
+import json
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from tallystick.canonical import Json, MalformedJson, canonical_bytes, check_json
+from tallystick.canonical import (
+    Json,
+    MalformedJson,
+    canonical_bytes,
+    check_json,
+    count_values,
+)
 from tallystick.errors import InvalidContract, TooLarge
 from tallystick.schema_faults import first_line, schema_faults
 from tallystick.subschema import (
     DIALECTS,
+    DRAFT_04,
+    DRAFT_06,
     DRAFT_07,
     DRAFT_2020_12,
     SENSITIVE,
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ANNOTATIONS",
     "DIALECTS",
+    "DRAFT_04",
+    "DRAFT_06",
     "DRAFT_07",
     "DRAFT_2020_12",
     "REDACTED",
@@ -164,8 +175,7 @@ class Validator:
         Raises:
             ValueError: The schema cannot be compiled.
         """
-        text = canonical_bytes(schema).decode()
-        return cls(schema, _compiled(text, dialect, assert_format=assert_format))
+        return cls(schema, _compiled(_text(schema), dialect, assert_format=assert_format))
 
     def is_valid(self, value: Json) -> bool:
         """Return whether the value obeys the schema."""
@@ -194,7 +204,7 @@ class Validator:
     def _is_explainable(self, value: Json) -> bool:
         # The engine's verdict takes polynomial time. Its errors take exponential time where schemas
         # recur, and each is copied on every level above it: so a step costs as much as its depth.
-        budget = EXPLAIN_COST_MAX
+        budget = EXPLAIN_COST_MAX - count_values(value, EXPLAIN_COST_MAX)
         pending: list[Iterator[tuple[Position, Json]]] = [iter([(self._positions.root, value)])]
         while pending and budget > 0:
             step = next(pending[-1], None)
@@ -206,6 +216,13 @@ class Validator:
         return budget > 0
 
 
+def _text(schema: Json) -> str:
+    try:
+        return canonical_bytes(schema).decode()
+    except MalformedJson:  # one that is compared, and that no contract could hold
+        return json.dumps(schema, sort_keys=True)
+
+
 @lru_cache(maxsize=512)
 def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs.Validator":
     import jsonschema_rs
@@ -213,14 +230,29 @@ def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs
     draft = {
         DRAFT_2020_12: jsonschema_rs.Draft202012Validator,
         DRAFT_07: jsonschema_rs.Draft7Validator,
+        DRAFT_06: jsonschema_rs.Draft6Validator,
+        DRAFT_04: jsonschema_rs.Draft4Validator,
     }[dialect]
     return draft(
         text,
+        # A validator of draft-07 may assert them or not. What a contract means by them is the same
+        # in every dialect: nothing that a value could break.
+        keywords={"contentEncoding": _Annotation, "contentMediaType": _Annotation},
         mask="the value",
         pattern_options=regex_options(),
         retriever=_refuse_to_fetch,
         validate_formats=assert_format,
     )
+
+
+class _Annotation:
+    """A keyword that the engine must not assert."""
+
+    def __init__(self, parent_schema: object, value: object, schema_path: object) -> None:
+        pass
+
+    def validate(self, instance: object) -> None:
+        """Accept every value."""
 
 
 def _refuse_to_fetch(uri: str) -> Json:

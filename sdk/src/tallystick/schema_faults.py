@@ -8,8 +8,8 @@ from typing import Final
 
 from tallystick.canonical import Json, pointer_join
 from tallystick.subschema import (
-    DRAFT_07,
-    DRAFT_2020_12,
+    DRAFT_04,
+    FOREIGN,
     REFERENCES,
     SENSITIVE,
     Position,
@@ -33,25 +33,6 @@ _PATTERN_FAULT: Final = (
 )
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 
-# What one dialect constrains and the other passes over in silence.
-_FOREIGN: Final = {
-    DRAFT_2020_12: frozenset({"additionalItems", "dependencies"}),
-    DRAFT_07: frozenset(
-        {
-            "$anchor",
-            "$dynamicAnchor",
-            "$dynamicRef",
-            "dependentRequired",
-            "dependentSchemas",
-            "maxContains",
-            "minContains",
-            "prefixItems",
-            "unevaluatedItems",
-            "unevaluatedProperties",
-        }
-    ),
-}
-
 
 def schema_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
     """Yield the faults of a schema, each with its JSON Pointer.
@@ -65,9 +46,8 @@ def schema_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
             yield position.pointer + pointer_join(*tokens), detail
     yield from _name_faults(positions)
     yield from _pattern_faults(positions)
-    yield from _form_faults(schema, dialect)
-    yield from _hop_faults(positions)
-    yield from _cost_faults(positions)
+    yield from form_faults(schema, dialect)
+    yield from cost_faults(positions)
 
 
 def first_line(error: Exception) -> str:
@@ -83,7 +63,7 @@ def _position_faults(
     stated = position.keywords.get("$schema", dialect)
     if not isinstance(stated, str) or stated.rstrip("#") != dialect.rstrip("#"):
         yield ("$schema",), f"the contract's dialect is {dialect}, and this is another"
-    for keyword in sorted(_FOREIGN[dialect] & position.keywords.keys()):
+    for keyword in sorted(FOREIGN[dialect] & position.keywords.keys()):
         yield (keyword,), f"{keyword} means nothing in {dialect}, which would pass over it"
     for keyword in REFERENCES:
         reference = position.keywords.get(keyword)
@@ -91,6 +71,8 @@ def _position_faults(
             yield (keyword,), "a reference must stay in its schema, and begin with #"
         elif isinstance(reference, str) and positions.target(position, reference) is None:
             yield (keyword,), "the reference points at no schema"
+    if dialect == DRAFT_04 and "id" in position.keywords and position.pointer:
+        yield ("id",), "below the root of a schema of draft-04 an id is not supported"
     if not isinstance(position.keywords.get(SENSITIVE, False), bool):
         yield (SENSITIVE,), f"{SENSITIVE} must be true or false"
 
@@ -109,10 +91,13 @@ def _name_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
         taken |= names
 
 
-def _form_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
+def form_faults(schema: Json, dialect: str) -> Iterator[tuple[str, str]]:
+    """Yield where a schema is none by the metaschema of its dialect."""
     import jsonschema_rs
 
     if not isinstance(schema, dict):
+        if dialect == DRAFT_04:
+            yield "", "a schema of draft-04 must be an object"
         return
     try:
         jsonschema_rs.meta.validate({**schema, "$schema": dialect})
@@ -161,7 +146,13 @@ def _hop_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
             yield position.pointer, f"a loop, or more than {HOPS_MAX} schemas in a chain"
 
 
-def _cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+def cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
+    """Yield what makes the validator run without end, or for too long."""
+    yield from _hop_faults(positions)
+    yield from _evaluation_faults(positions)
+
+
+def _evaluation_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
     """Yield the schema under which one value is evaluated too often, if there is one.
 
     The validator remembers its verdicts where references recur, so that an edge back to a schema

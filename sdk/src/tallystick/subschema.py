@@ -2,7 +2,7 @@
 
 Everything that reads a schema goes by the one table `KEYWORDS`. What it does not name is data: a
 `$ref` in a `const` is no reference, and a property that is called `title` is no annotation.
-Both dialects share the table, because a keyword that one of them lacks constrains nothing there.
+All dialects share it: a keyword that one of them lacks (`FOREIGN`) constrains nothing there.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,33 @@ if TYPE_CHECKING:
 
 DRAFT_2020_12: Final = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_07: Final = "http://json-schema.org/draft-07/schema#"
-DIALECTS: Final = (DRAFT_2020_12, DRAFT_07)
+DRAFT_06: Final = "http://json-schema.org/draft-06/schema#"
+DRAFT_04: Final = "http://json-schema.org/draft-04/schema#"
+DIALECTS: Final = (DRAFT_2020_12, DRAFT_07, DRAFT_06, DRAFT_04)
+
+# What one dialect constrains or names, and the other passes over in silence.
+_SINCE_DRAFT_06: Final = frozenset({"$id", "const", "contains", "propertyNames"})
+_SINCE_DRAFT_07: Final = frozenset({"if", "then", "else"})
+_SINCE_2020_12: Final = frozenset(
+    {
+        "$anchor",
+        "$dynamicAnchor",
+        "$dynamicRef",
+        "dependentRequired",
+        "dependentSchemas",
+        "maxContains",
+        "minContains",
+        "prefixItems",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+FOREIGN: Final = {
+    DRAFT_2020_12: frozenset({"additionalItems", "dependencies"}),
+    DRAFT_07: _SINCE_2020_12,
+    DRAFT_06: _SINCE_2020_12 | _SINCE_DRAFT_07,
+    DRAFT_04: _SINCE_2020_12 | _SINCE_DRAFT_07 | _SINCE_DRAFT_06,
+}
 
 
 class Form(Enum):
@@ -28,7 +54,7 @@ class Form(Enum):
 
     ONE = "a schema"
     LIST = "an array of schemas"
-    ONE_OR_LIST = "a schema or, in draft-07, an array of schemas"
+    ONE_OR_LIST = "a schema or, up to draft-07, an array of schemas"
     MAP = "an object of schemas"
 
 
@@ -77,8 +103,8 @@ PATTERN_BYTES_MAX: Final = 2 * 1024 * 1024
 def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
     """Yield the schemas that a keyword's value holds, each with its place below the keyword.
 
-    A value of another form than the keyword's yields nothing; the arrays of names that draft-07
-    allows in `dependencies` are no schemas.
+    A value of another form than the keyword's yields nothing; the arrays of names that the older
+    dialects allow in `dependencies` are no schemas.
     """
     form = KEYWORDS[keyword][0] if keyword in KEYWORDS else None
     if isinstance(value, list) and form in (Form.LIST, Form.ONE_OR_LIST):
@@ -147,6 +173,14 @@ class Subschemas:
     def root(self) -> Position:
         """The schema itself."""
         return self._at[""]
+
+    def at(self, pointer: str) -> Position:
+        """Return the schema position with this pointer.
+
+        Raises:
+            KeyError: No schema stands there.
+        """
+        return self._at[pointer]
 
     def target(self, position: Position, reference: str) -> Position | None:
         """Return the schema position that a reference means, or None.

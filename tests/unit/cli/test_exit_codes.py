@@ -99,6 +99,10 @@ def test_an_answer_of_no_registry_is_3(answer):
         (["effects", "list", "--limit", "0"], "--limit"),
         (["effects", "resolve", "an-id", "--to", "DISPATCHED"], "DISPATCHED"),
         (["serve", "--port", "99999"], "--port"),
+        (["compare", "billing.send_invoice@1.0"], "Missing argument"),
+        (["compare", "FILE", "no-such-file.yaml"], "NAME@VERSION"),
+        (["compare", "FILE", "@1.0"], "NAME@VERSION"),
+        (["compare", "FILE", "FILE", "--producer", "nobody"], "nobody"),
     ],
 )
 def test_wrong_usage_is_2_and_asks_nobody(arguments, complaint, run, wire, write_contract):

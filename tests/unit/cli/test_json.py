@@ -121,9 +121,65 @@ RESOLUTION = {
     "lease_expires_at": "2026-01-02T04:00:00Z",
 }
 
+JUDGED = {"verdict": "compatible", "proof": {"prover": "tallystick", "steps": []}}
+FAILING = {
+    "verdict": "incompatible",
+    "witness": {
+        "value": {"invoice": "INV-7"},
+        "violations": [
+            {"pointer": "/currency", "keyword": "required", "message": "this property is required"}
+        ],
+    },
+}
+OPEN = {
+    "verdict": "undecided",
+    "obstacle": {"path": "/note", "keyword": "pattern", "reason": "budget"},
+}
+COMPARISON = {
+    "compared": "contracts",
+    "old": {"name": "billing.send_invoice", "version": "1.0.0"},
+    "new": {"name": "billing.send_invoice", "version": "2.0.0"},
+    "producer": "declared",
+    "verdict": "compatible",
+    "old_calls": {"declared": JUDGED, "any": FAILING},
+    "new_results": {"declared": JUDGED, "any": JUDGED, "strict": FAILING},
+    "new_calls": {"declared": FAILING, "any": FAILING},
+    "old_results": {"declared": OPEN, "any": OPEN, "strict": OPEN},
+    "changes": [
+        {
+            "path": "/input_schema/properties/currency",
+            "kind": "required_added",
+            "new": {"type": "string"},
+            "breaks": ["new_calls"],
+            "is_prompt_facing": False,
+            "why": "`currency` is new and required",
+        }
+    ],
+    "bump": "minor",
+    "rule": ["Old calls and new results are proven compatible."],
+    "breaches": [],
+    "review": [{"code": "default_changed", "path": "/x", "detail": "The default changes."}],
+    "warnings": [{"code": "accepts_nothing", "path": "/x", "detail": "No arguments satisfy it."}],
+    "is_equivalent": False,
+}
+
 # Every command that asks a registry, with arguments, and what the registry answers.
 CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
-    "publish": (["FILE"], {"POST /v1/contracts": {**CONTRACT, "published": True}}),
+    "publish": (
+        ["FILE"],
+        {
+            "POST /v1/contracts": {
+                **CONTRACT,
+                "published": True,
+                "equivalent_to": ["1.0.0"],
+                "warnings": COMPARISON["warnings"],
+            }
+        },
+    ),
+    "compare": (
+        ["billing.send_invoice@1.0", "billing.send_invoice@2.0"],
+        {"POST /v1/compare": COMPARISON},
+    ),
     "show": (["billing.send_invoice@1.0"], {f"GET {TOOL}": CONTRACT}),
     "list": ([], {"GET /v1/contracts": {"contracts": [CONTRACT]}}),
     "resolve": (
@@ -280,7 +336,8 @@ def test_what_others_wrote_cannot_drive_the_terminal(name, run, wire, arguments)
     for route, body in CASES[name][1].items():
         wire.answer(route, hostile(body))
     result = run(*arguments(name), env={"COLUMNS": "1000"})
-    assert result.exit_code == 0
+    # A verdict that is none of ours is no "compatible".
+    assert result.exit_code == (1 if name == "compare" else 0)
     assert result.stdout
     assert not {"\x1b", "\x9b", "\u202e"} & set(result.stdout)
     assert "\nline" not in result.stdout

@@ -5,14 +5,27 @@ from typing import Any
 import pytest
 
 from registry.entry import Entry
-from registry.publication import Review, check_version, is_published
+from registry.publication import (
+    Review,
+    check_version,
+    compare_with,
+    equivalents,
+    is_published,
+    rivals,
+)
 from tallystick.contract import Contract
 from tallystick.errors import ContractExists, ReviewRequired
 from tallystick.resolution import Lifecycle
 from tests.builders import a_contract, an_entry
 
 REVIEW = Review("grace", "callers were asked")
-SCHEMA = a_contract()["input_schema"] | {"maxProperties": 9}
+SCHEMA: dict[str, Any] = a_contract()["input_schema"]
+PROPERTIES: dict[str, Any] = SCHEMA["properties"]
+LONGER = SCHEMA | {"properties": PROPERTIES | {"note": {"type": "string"}}}
+NARROWER = SCHEMA | {"properties": PROPERTIES | {"memo": {"const": 7}}}
+DEFAULTED = SCHEMA | {"properties": PROPERTIES | {"memo": {"type": "string", "default": ""}}}
+OUTPUT: dict[str, Any] = a_contract()["output_schema"]
+MORE = OUTPUT | {"properties": OUTPUT["properties"] | {"total": {"type": "integer"}}}
 DECLINED = {"code": "declined", "meaning": "no", "retryable": False}
 
 
@@ -42,6 +55,18 @@ def test_a_version_is_taken_whatever_became_of_it(lifecycle: Lifecycle):
     assert raised.value.facts.keys() == {"published_digest", "presented_digest"}
 
 
+def held(
+    successor: Contract, published: list[Entry], review: Review | None = None
+) -> ReviewRequired | None:
+    """Hold a new version to the rule; return the refusal, if it is one."""
+    others = rivals(successor, published)
+    try:
+        check_version(successor, others, compare_with(successor, others), review)
+    except ReviewRequired as refusal:
+        return refusal
+    return None
+
+
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
@@ -49,21 +74,35 @@ def test_a_version_is_taken_whatever_became_of_it(lifecycle: Lifecycle):
         ({"description": "Another text."}, None),
         ({"credential": "other"}, None),
         ({"capabilities": []}, None),
-        ({"input_schema": SCHEMA}, ["schemas"]),
-        ({"capabilities": ["invoice:write:{tenant}", "a:b:c"]}, ["wider capabilities"]),
-        ({"errors": [DECLINED]}, ["error meanings"]),
-        ({"input_schema": SCHEMA, "errors": [DECLINED]}, ["schemas", "error meanings"]),
+        ({"input_schema": LONGER}, None),
+        ({"input_schema": SCHEMA | {"maxProperties": 9}}, None),
+        ({"output_schema": MORE}, None),
+        ({"input_schema": NARROWER}, ["old_calls"]),
+        ({"output_schema": None}, ["new_results"]),
+        ({"capabilities": ["invoice:write:{tenant}", "a:b:c"]}, ["wider_capabilities"]),
+        ({"errors": [DECLINED]}, ["error_meanings"]),
+        ({"input_schema": DEFAULTED}, ["default_changed"]),
+        ({"input_schema": NARROWER, "errors": [DECLINED]}, ["old_calls", "error_meanings"]),
     ],
 )
 def test_what_a_review_is_for(changes: dict[str, Any], changed: list[str] | None):
     successor = contract(version="2.2", **changes)
-    check_version(successor, [an_entry()], REVIEW)
-    if changed is None:
-        check_version(successor, [an_entry()], None)
-        return
-    with pytest.raises(ReviewRequired) as raised:
-        check_version(successor, [an_entry()], None)
-    assert raised.value.facts == {"against": "2.1.0", "changed": changed}
+    assert held(successor, [an_entry()], REVIEW) is None
+    refusal = held(successor, [an_entry()])
+    told = None if refusal is None else (refusal.facts["against"], refusal.facts["changed"])
+    assert told == (None if changed is None else ("2.1.0", changed))
+
+
+def test_a_refusal_brings_the_call_that_would_fail():
+    refusal = held(contract(version="2.2", input_schema=NARROWER), [an_entry()])
+    assert refusal is not None
+    assert refusal.pointer == "/input_schema"
+    assert refusal.facts["verdict"] == "incompatible"
+    judgement: Any = refusal.facts["old_calls"]
+    assert judgement["witness"]["value"].keys() >= {"customer_id", "amount_cents"}
+    assert judgement["witness"]["violations"][0]["pointer"] == "/memo"
+    assert "new_results" not in refusal.facts
+    assert "2.2.0 refuses a call that 2.1.0 allows." in refusal.detail
 
 
 @pytest.mark.parametrize(
@@ -73,27 +112,45 @@ def test_what_a_review_is_for(changes: dict[str, Any], changed: list[str] | None
         ([an_entry(version="1.9")], False),
         ([an_entry(version="3.0")], False),
         ([an_entry(Lifecycle.RETIRED)], False),
-        ([an_entry(), an_entry(version="2.0", input_schema=SCHEMA)], True),
-        ([an_entry(version="2.0", input_schema=SCHEMA), an_entry()], True),
+        ([an_entry(), an_entry(version="2.0", input_schema=NARROWER)], True),
+        ([an_entry(version="2.0", input_schema=NARROWER), an_entry()], True),
         *(([an_entry(life)], True) for life in Lifecycle if life is not Lifecycle.RETIRED),
     ],
 )
 def test_which_versions_count(published: list[Entry], refused: bool):
-    successor = contract(version="2.2", input_schema=SCHEMA)
-    if not refused:
-        check_version(successor, published, None)
-        return
-    with pytest.raises(ReviewRequired):
-        check_version(successor, published, None)
+    assert (held(contract(version="2.2", input_schema=NARROWER), published) is not None) is refused
+
+
+def test_a_lower_version_that_comes_late_is_held_against_the_higher_one():
+    """Its callers go on to what is there already, and nobody comes back from there."""
+    wide = an_entry(version="2.5", input_schema=LONGER)
+    assert held(contract(version="2.2"), [wide]) is None
+    refusal = held(contract(version="2.2", input_schema=LONGER), [an_entry(version="2.5")])
+    assert refusal is not None
+    assert refusal.facts["against"] == "2.5.0"
+    assert "2.5.0 refuses a call that 2.2.0 allows." in refusal.detail
 
 
 def test_the_effect_class_is_told_before_all_else_and_no_review_helps():
     successor = contract(
-        version="2.2", effect_class="UNKNOWN", idempotency=None, input_schema=SCHEMA
+        version="2.2", effect_class="UNKNOWN", idempotency=None, input_schema=NARROWER
     )
     for review in (None, REVIEW):
-        with pytest.raises(ReviewRequired) as raised:
-            check_version(successor, [an_entry()], review)
-        assert raised.value.facts["changed"] == ["effect_class"]
-        assert raised.value.pointer == "/effect_class"
-        assert "3.0" in raised.value.detail
+        refusal = held(successor, [an_entry(), an_entry(version="2.0")], review)
+        assert refusal is not None
+        assert refusal.facts["changed"] == ["effect_class"]
+        assert refusal.pointer == "/effect_class"
+        assert "3.0" in refusal.detail
+
+
+def test_what_is_equivalent_is_found_in_every_major_that_is_not_retired():
+    published = [
+        an_entry(version="3.0"),
+        an_entry(version="1.0", description="Other words."),
+        an_entry(version="2.0", input_schema=LONGER),
+        an_entry(Lifecycle.RETIRED, version="1.1"),
+        an_entry(),
+    ]
+    successor = contract(version="2.2")
+    others = rivals(successor, published)
+    assert equivalents(others, compare_with(successor, others)) == ["1.0.0", "2.1.0", "3.0.0"]

@@ -18,7 +18,14 @@ from tallystick.contract import (
 )
 from tallystick.document import DOCUMENT_BYTES_MAX
 from tallystick.errors import InvalidContract, InvalidRequest, TooLarge
-from tallystick.schema import DIALECTS, DRAFT_07, DRAFT_2020_12, check_schema
+from tallystick.schema import (
+    DIALECTS,
+    DRAFT_04,
+    DRAFT_06,
+    DRAFT_07,
+    DRAFT_2020_12,
+    check_schema,
+)
 from tests.builders import a_contract, a_contract_of, http_evidence
 
 ABSENT = object()
@@ -77,7 +84,7 @@ def changed(pointer, value, document=None) -> Any:
         ("/output_schema/properties/invoice_id/$ref", "https://example.com", "must stay in"),
         ("/input_schema/properties/memo/pattern", "(?=a)", "the pattern is malformed"),
         ("/output_schema/$schema", DRAFT_07, "the contract's dialect is"),
-        ("/dialect", "http://json-schema.org/draft-04/schema#", "is not one of"),
+        ("/dialect", "https://json-schema.org/draft/2019-09/schema", "is not one of"),
         # runtime-owned fields
         ("/capabilities/0", "invoice:write", "does not match"),
         ("/capabilities/0", "invoice:write:*", "does not match"),
@@ -339,6 +346,8 @@ def test_equal_documents_make_equal_contracts():
         (None, {"$schema": DRAFT_07}, DRAFT_07),
         (None, {"$schema": DRAFT_07.rstrip("#")}, DRAFT_07),
         (DRAFT_07, {"$schema": DRAFT_07}, DRAFT_07),
+        (DRAFT_06, {}, DRAFT_06),
+        (None, {"$schema": DRAFT_04}, DRAFT_04),
     ],
 )
 def test_dialect_is_what_the_document_says_or_else_its_input_schema(stated, schema, dialect):

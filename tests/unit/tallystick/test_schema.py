@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tallystick.errors import InvalidContract
-from tallystick.schema import DRAFT_07, DRAFT_2020_12, Validator, structure
+from tallystick.schema import DIALECTS, DRAFT_07, DRAFT_2020_12, Validator, structure
 
 TEXT: Any = {"type": "string"}
 
@@ -205,6 +205,13 @@ def test_dialect_decides_what_a_schema_means():
 
     assert Validator.of(beside_reference, DRAFT_07).is_valid(1)
     assert not Validator.of(beside_reference, DRAFT_2020_12).is_valid(1)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_content_is_an_annotation_in_every_dialect(dialect):
+    content: Any = {"contentEncoding": "base64", "contentMediaType": "application/json"}
+
+    assert Validator.of(content, dialect).is_valid("neither")
 
 
 def test_nothing_is_fetched_even_by_an_unchecked_schema():

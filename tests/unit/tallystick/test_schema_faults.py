@@ -6,6 +6,8 @@ import pytest
 
 from tallystick.errors import InvalidContract, TooLarge
 from tallystick.schema import (
+    DRAFT_04,
+    DRAFT_06,
     DRAFT_07,
     DRAFT_2020_12,
     SCHEMA_BYTES_MAX,
@@ -157,6 +159,32 @@ def test_draft_07_schema_is_refused_at_its_place(schema, pointer, detail):
     assert detail in refused.value.detail
 
 
+@pytest.mark.parametrize(
+    ("schema", "dialect", "pointer", "detail"),
+    [
+        ({"exclusiveMinimum": True}, 6, "/exclusiveMinimum", "not valid JSON Schema"),
+        ({"if": TEXT}, 6, "/if", "means nothing in"),
+        ({"not": {"then": TEXT}}, 6, "/not/then", "means nothing in"),
+        ({"prefixItems": [TEXT]}, 6, "/prefixItems", "means nothing in"),
+        ({"minimum": 1, "exclusiveMinimum": 0}, 4, "/exclusiveMinimum", "not valid JSON Schema"),
+        ({"const": 1}, 4, "/const", "means nothing in"),
+        ({"contains": TEXT}, 4, "/contains", "means nothing in"),
+        ({"propertyNames": TEXT}, 4, "/propertyNames", "means nothing in"),
+        ({"$id": "http://example.com/"}, 4, "/$id", "means nothing in"),
+        ({"items": {"id": "#a"}}, 4, "/items/id", "below the root"),
+        ({"items": {"$ref": "#a"}}, 4, "/items/$ref", "points at no schema"),
+        ({"properties": {"a": True}}, 4, "/properties/a", "not valid JSON Schema"),
+        (True, 4, "", "must be an object"),
+    ],
+)
+def test_schema_of_an_early_draft_is_refused_at_its_place(schema, dialect, pointer, detail):
+    with pytest.raises(InvalidContract) as refused:
+        check_schema(schema, dialect={4: DRAFT_04, 6: DRAFT_06}[dialect], pointer="")
+
+    assert refused.value.pointer == pointer
+    assert detail in refused.value.detail
+
+
 def test_schema_has_a_size_limit():
     largest: Any = {"const": "x" * (SCHEMA_BYTES_MAX - len('{"const":""}'))}
     check_schema(largest, dialect=DRAFT_2020_12, pointer="")
@@ -194,6 +222,14 @@ def test_schema_has_a_size_limit():
         ({"$ref": "#/definitions/a", "title": "t", "definitions": {"a": TEXT}}, 7, "x", 1),
         ({"$schema": "http://json-schema.org/draft-07/schema", "items": TEXT}, 7, ["x"], [1]),
         ({"$defs": {"a": TEXT}, "items": {"$ref": "#/$defs/a"}}, 7, ["x"], [1]),
+        # draft-06.
+        ({"exclusiveMinimum": 1, "contains": {"const": 2}}, 6, [2], [3]),
+        ({"$ref": "#/definitions/a", "definitions": {"a": {"$id": "#b", **TEXT}}}, 6, "x", 1),
+        # draft-04.
+        ({"minimum": 1, "exclusiveMinimum": True}, 4, 2, 1),
+        ({"items": [TEXT], "additionalItems": False}, 4, ["x"], ["x", 1]),
+        ({"id": "http://example.com/", "properties": {"id": TEXT}}, 4, {"id": "x"}, {"id": 1}),
+        ({"additionalProperties": False, "properties": {"a": {}}}, 4, {"a": 1}, {"b": 1}),
         # 2020-12.
         ({"prefixItems": [TEXT], "unevaluatedItems": False}, 20, ["x"], ["x", 1]),
         ({"dependentSchemas": {"a": {"required": ["b"]}}}, 20, {"a": 1, "b": 1}, {"a": 1}),
@@ -210,7 +246,7 @@ def test_schema_has_a_size_limit():
     ],
 )  # fmt: skip
 def test_schema_is_accepted_and_means_what_it_says(schema, dialect, good, bad):
-    dialect = {7: DRAFT_07, 20: DRAFT_2020_12}[dialect]
+    dialect = {4: DRAFT_04, 6: DRAFT_06, 7: DRAFT_07, 20: DRAFT_2020_12}[dialect]
     check_schema(schema, dialect=dialect, pointer="")
     validator = Validator.of(schema, dialect)
 

@@ -1,0 +1,1 @@
+"""Schemas read into sets of values."""

@@ -1,0 +1,1 @@
+"""Whole contracts: inputs and outputs in both directions, and the version rule."""

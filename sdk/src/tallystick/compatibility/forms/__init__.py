@@ -1,0 +1,1 @@
+"""Schemas rewritten: in one dialect, with local references, and closed."""

@@ -1,0 +1,1 @@
+"""Regular languages: what patterns and lengths let through."""
