@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test check format constraints clean
+.PHONY: help setup demo serve test check oracle format constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ serve: $(READY) ## run the service on this machine
 
 test: $(READY) ## run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+
+oracle: $(READY) ## refute comparisons: make oracle PAIRS=200000 SEED=1
+	@ORACLE_PAIRS=$(PAIRS) ORACLE_SEED=$(SEED) $(BIN)/pytest -n 2 --dist load tests/property/test_compatibility_oracle.py
 
 check: $(READY) ## lint, format, types and layers; changes nothing
 	@$(BIN)/ruff check

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tallystick.compatibility.forms.dialect import localised, modern
 from tallystick.compatibility.forms.producer import close
 from tallystick.schema import DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2020_12, Validator
+from tallystick.subschema import Subschemas
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 SUITES = {
@@ -93,7 +94,11 @@ def test_a_schema_of_an_older_dialect_means_the_same(schema, dialect, values):
         return
     written = modern(schema, dialect)
     assert localised(written) == written
-    after = Validator.of(written, assert_format=True)
+    after = compiled(written, DRAFT_2020_12)
+    if after is None:
+        targets = (position.keywords.get("$ref", "#") for position in Subschemas(written))
+        assert any(target != "#" and not target.startswith("#/") for target in targets)
+        return
     for value in values:
         assert before.is_valid(value) == after.is_valid(value), (schema, written, value)
 

@@ -136,6 +136,37 @@ def _jsoncompat() -> Iterator[Case]:
             yield question(name, *pair, draft="2020-12", truth=expect[role])
 
 
+def _openapi() -> Iterator[Case]:
+    """Yield the schemas that stand at one place in both documents of a fixture; nobody says how."""
+    for folder in sorted((CORPUS / "ostrowr-jsoncompat/tests/fixtures/openapi_compat").iterdir()):
+        old, new = (
+            {place: _standalone(schema, document) for place, schema in _schemas(document)}
+            for document in (_read(folder / "old.json"), _read(folder / "new.json"))
+        )
+        for place in sorted(old.keys() & new.keys()):
+            case = question(
+                f"openapi/{folder.name}{place}", old[place], new[place], draft="2020-12"
+            )
+            yield from both_producers(both_directions(case))
+
+
+def _schemas(value: Any, place: str = "") -> Iterator[tuple[str, Json]]:
+    """Yield what an OpenAPI document calls a schema, each with its place."""
+    parts = enumerate(value) if isinstance(value, list) else value.items()
+    for name, part in parts:
+        if name == "schema":
+            yield f"{place}/{name}", part
+        elif isinstance(part, dict | list) and name != "components":
+            yield from _schemas(part, f"{place}/{name}")
+
+
+def _standalone(schema: Json, document: Any) -> Json:
+    if not isinstance(schema, dict) or "components" not in document:
+        return schema
+    text = json.dumps({**schema, "$defs": document["components"]["schemas"]})
+    return json.loads(text.replace("#/components/schemas/", "#/$defs/"))
+
+
 # --- containment by construction ------------------------------------------------------------------
 
 FORWARD, REVERSE = "s1SubsetEqOfs2", "s2SubsetEqOfs1"
@@ -169,13 +200,25 @@ def _containment(draft: str, test: str, *, is_core: bool) -> Iterator[Case]:
 
 
 def _github() -> Iterator[Case]:
-    """Yield what GitHub's server really changed, in both directions."""
+    """Yield what GitHub's server really changed of its input schemas, in both directions."""
+    for case in _modified():
+        if case.old != case.new:
+            yield from both_producers(both_directions(case))
+
+
+def _github_other() -> Iterator[Case]:
+    """Yield the changes of its tools that left their input schemas as they were."""
+    for case in _modified():
+        if case.old == case.new:
+            yield from both_producers([replace(case, truth=True)])
+
+
+def _modified() -> Iterator[Case]:
     rows = _read(CORPUS / "github-mcp-server" / "toolsnaps_history.json")
     for number, row in enumerate(rows):
         old, new = ((row[side] or {}).get("inputSchema") for side in ("old", "new"))
-        if row["status"] == "modified" and old is not None and new is not None and old != new:
-            case = question(f"github/{number}/{row['tool']}", old, new, draft="2020-12")
-            yield from both_producers(both_directions(case))
+        if row["status"] == "modified" and old is not None and new is not None:
+            yield question(f"github/{number}/{row['tool']}", old, new, draft="2020-12")
 
 
 @cache
@@ -222,8 +265,10 @@ SUITES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "optional draft-07": lambda: _containment("draft7", FORWARD, is_core=False),
     "optional 2020-12": lambda: _containment("draft2020-12", FORWARD, is_core=False),
     "jsoncompat": _jsoncompat,
+    "openapi": _openapi,
     "sentry": _sentry,
     "github": _github,
+    "github, other": _github_other,
     "tools": _tools,
 }
 

@@ -124,12 +124,13 @@ def _says_the_same(writer: Side, reader: Side) -> bool:
         writer.dialect == reader.dialect
         and writer.assert_format == reader.assert_format
         and (writer.is_closed or not reader.is_closed)
+        and writer.schema == reader.schema
         and _text(writer.schema) == _text(reader.schema)
     )
 
 
 def _text(schema: Json) -> str:
-    # Not `==` of the schemas, to which `0` and `false` are the same.
+    # To Python, `0` and `false` are equal.
     return json.dumps(schema, sort_keys=True)
 
 

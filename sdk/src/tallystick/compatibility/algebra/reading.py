@@ -7,7 +7,8 @@ nothing; what is not understood becomes an `Opaque` node, about which nothing is
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, cast
+from functools import cached_property
+from typing import Any, Final, cast
 
 from tallystick.canonical import Json, pointer_join
 from tallystick.compatibility.algebra.formats import FORMATS
@@ -71,16 +72,21 @@ class Reading:
         format_dialect: str | None,
     ) -> None:
         self.algebra: Final = algebra
-        self.positions: Final = Subschemas(schema)
+        self._root = Position("", schema, "", "")
         self.format_dialect: Final = format_dialect
         self._budget = budget
         self._document = document
         self._read: dict[str, Node] = {}
         self._open: set[str] = set()
 
+    @cached_property
+    def positions(self) -> Subschemas:
+        """Every position of the schema, by which references are followed."""
+        return Subschemas(self._root.schema)
+
     def root(self) -> Node:
         """Return the node of the whole schema."""
-        return self.node(self.positions.root)
+        return self.node(self._root)
 
     def node(self, position: Position) -> Node:
         """Return the node of a schema position, or a reference to it where it refers to itself."""
@@ -96,7 +102,10 @@ class Reading:
 
     def below(self, position: Position, *tokens: str | int) -> Node:
         """Return the node of a schema that a keyword of this one holds."""
-        return self.node(self.positions.at(position.pointer + pointer_join(*tokens)))
+        held: Any = position.schema
+        for token in tokens:
+            held = held[token]
+        return self.node(Position(position.pointer + pointer_join(*tokens), held, "", ""))
 
     def opaque(self, position: Position, keyword: str, reason: str) -> Node:
         """Return a node for a keyword that is not understood."""
@@ -226,7 +235,8 @@ def _if(keyword: _Keyword) -> Node:
 
 def _ref(keyword: _Keyword) -> Node:
     reading = keyword.reading
-    target = reading.positions.target(keyword.position, keyword.text())
+    position = reading.positions.at(keyword.position.pointer)
+    target = reading.positions.target(position, keyword.text())
     if target is None:
         raise ValueError("the reference leads to no schema in the document")
     return reading.node(target)

@@ -156,8 +156,9 @@ def _claims(
     own: Callable[["Reading", Position, Node], Iterator[_Claim]],
 ) -> Iterator[_Claim]:
     """Yield what the schema claims, but for its own `unevaluated*` keyword."""
+    start = reading.positions.at(position.pointer)
     pending: list[tuple[Position, Node, frozenset[str]]] = [
-        (position, reading.algebra.everything, frozenset())
+        (start, reading.algebra.everything, frozenset())
     ]
     while pending:
         place, guard, above = pending.pop()

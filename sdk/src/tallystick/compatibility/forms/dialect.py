@@ -4,6 +4,7 @@ What comes out has no identifiers and no anchors: each reference is a pointer fr
 is valid under it exactly if it is valid under the schema that went in.
 """
 
+import json
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
@@ -74,6 +75,8 @@ def localised(schema: Json) -> Json:
     with its whole URI. A schema with too many dynamic scopes comes back as it is, and so does one
     that there is nothing to do to.
     """
+    if '"$' not in json.dumps(schema):
+        return schema  # nothing in it names or refers
     try:
         written = _Writing(schema, DRAFT_2020_12).write()
     except TooLarge:
