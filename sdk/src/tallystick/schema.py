@@ -175,7 +175,8 @@ class Validator:
         Raises:
             ValueError: The schema cannot be compiled.
         """
-        return cls(schema, _compiled(_text(schema), dialect, assert_format=assert_format))
+        text = json.dumps(schema, sort_keys=True, allow_nan=False)
+        return cls(schema, _compiled(text, dialect, assert_format=assert_format))
 
     def is_valid(self, value: Json) -> bool:
         """Return whether the value obeys the schema."""
@@ -214,13 +215,6 @@ class Validator:
             budget -= len(pending)
             pending.append(self._positions.applied(*step))
         return budget > 0
-
-
-def _text(schema: Json) -> str:
-    try:
-        return canonical_bytes(schema).decode()
-    except MalformedJson:  # one that is compared, and that no contract could hold
-        return json.dumps(schema, sort_keys=True)
 
 
 @lru_cache(maxsize=512)

@@ -137,7 +137,7 @@ class Reading:
                     yield self.opaque(position, keyword, str(error))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Keyword:
     """A keyword at a position, with what reading it takes."""
 
