@@ -75,8 +75,9 @@ def localised(schema: Json) -> Json:
     with its whole URI. A schema with too many dynamic scopes comes back as it is, and so does one
     that there is nothing to do to.
     """
-    if '"$' not in json.dumps(schema):
-        return schema  # nothing in it names or refers
+    text = json.dumps(schema)
+    if '"$' not in text and not any(f'"{each}"' in text for each in FOREIGN[DRAFT_2020_12]):
+        return schema  # nothing in it names, refers or is passed over
     try:
         written = _Writing(schema, DRAFT_2020_12).write()
     except TooLarge:
