@@ -5,7 +5,7 @@ so that a set of nodes is compared by identity and `S and not S` is seen without
 An *atom* says something of the values of one type, and nothing of all others, as keywords do.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, ParamSpec, TypeVar
@@ -263,9 +263,14 @@ _Made = TypeVar("_Made", bound=Node)
 
 
 class Algebra:
-    """Makes nodes, and makes each of them once."""
+    """Makes nodes, and makes each of them once.
+
+    Attributes:
+        leaves: The nodes of schemas that hold no others, by what those say.
+    """
 
     def __init__(self) -> None:
+        self.leaves: Final[dict[Hashable, Node]] = {}
         self._made: dict[tuple[object, ...], Node] = {}
         self._order: dict[Node, int] = {}
         self._targets: dict[Reference, Callable[[], Node]] = {}

@@ -4,7 +4,7 @@ Each keyword is read by one small function of the table `_READERS`. What is an a
 nothing; what is not understood becomes an `Opaque` node, about which nothing is ever concluded.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,11 +43,13 @@ from tallystick.compatibility.algebra.node import (
 from tallystick.compatibility.algebra.unevaluated import unevaluated_items, unevaluated_properties
 from tallystick.compatibility.algebra.value import Kind, key_of, keys_of, number_of
 from tallystick.compatibility.budget import Budget
-from tallystick.subschema import Position, Subschemas
+from tallystick.subschema import KEYWORDS, Position, Subschemas
 
 # How far schemas are read into each other before one is left to be read when it is needed.
 _INLINE_DEPTH_MAX: Final = 24
 
+# What holds other schemas, or leads to them.
+_HOLDING: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef", *KEYWORDS})
 _INTEGER: Final = "integer"
 
 
@@ -124,7 +126,19 @@ class Reading:
             return self.algebra.everything if position.schema else self.algebra.nothing
         if not isinstance(position.schema, dict):
             return self.opaque(position, "", "no schema stands here")
-        return self.algebra.all_of(self._parts(position))
+        key = self._leaf_key(position.schema)
+        if key is None:
+            return self.algebra.all_of(self._parts(position))
+        if key not in self.algebra.leaves:
+            self.algebra.leaves[key] = self.algebra.all_of(self._parts(position))
+        return self.algebra.leaves[key]
+
+    def _leaf_key(self, schema: Mapping[str, Json]) -> Hashable | None:
+        """Return what a schema without others in it says: the same says the same everywhere."""
+        if not _HOLDING.isdisjoint(schema):
+            return None
+        said = ((keyword, repr(schema[keyword])) for keyword in schema if keyword in _READERS)
+        return self.format_dialect, *said
 
     def _parts(self, position: Position) -> Iterator[Node]:
         for keyword, value in position.keywords.items():
