@@ -18,7 +18,7 @@ from tallystick.resolution import Lifecycle
 # What one kind of judgement may cost in all, and what each has at the least: a pair of real tools
 # takes some hundred steps, so that a refusal for want of steps means that something is strange.
 _STEPS_IN_ALL: Final = STEPS
-_STEPS_MIN: Final = 1000
+_STEPS_MIN: Final = 5000
 
 Comparisons: TypeAlias = Mapping[str, ContractComparison]
 """How a contract compares with others, by their contract digest."""
