@@ -6,6 +6,8 @@ The answer is JSON, and the same whoever gives it: the command on files, or the 
 from dataclasses import dataclass
 
 from tallystick.canonical import Json
+from tallystick.compatibility.changes.change import Direction
+from tallystick.compatibility.changes.listing import agreeing
 from tallystick.compatibility.comparison import compare
 from tallystick.compatibility.contracts.comparison import compare_contracts
 from tallystick.compatibility.verdict import Producer
@@ -53,11 +55,12 @@ def compare_documents(
 
 def _compare_schemas(old: Json, new: Json, producer: Producer) -> dict[str, Json]:
     forth, back = compare(old, new, producer), compare(new, old, producer)
+    changes = agreeing(forth.changes, {Direction.NEW_TO_OLD: back.verdict})
     return {
         "compared": "schemas",
         "producer": producer.value,
         "verdict": forth.verdict.value,
         "old_to_new": {"declared": forth.declared.to_json(), "any": forth.any.to_json()},
         "new_to_old": {"declared": back.declared.to_json(), "any": back.any.to_json()},
-        "changes": [each.to_json() for each in forth.changes],
+        "changes": [each.to_json() for each in changes],
     }
