@@ -85,8 +85,8 @@ def test_an_asserted_format_within_itself_is_a_contradiction():
     assert rules(old, {"format": "date"}, assert_format=True) == {"contradiction"}
 
 
-def test_what_a_format_implies_is_not_known():
-    old, new = STRING | {"format": "ipv4"}, {"pattern": "^[0-9.]{7,15}$"}
+def test_what_a_format_implies_beyond_its_outline_is_not_known():
+    old, new = STRING | {"format": "email"}, {"pattern": "^[^@]+@"}
 
     assert obstacle(old, new, assert_format=True).keyword == "format"
 
@@ -96,3 +96,17 @@ def test_only_the_formats_of_a_dialect_count():
 
     assert witness(old, new, DRAFT_2020_12, assert_format=True) == "a"
     rules(old, new, DRAFT_04, assert_format=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (STRING | {"format": "date"}, {"pattern": r"^\d{4}-"}),
+        (STRING | {"format": "uuid"}, {"minLength": 36, "maxLength": 36}),
+        (STRING | {"format": "email"}, {"minLength": 1}),
+        (STRING | {"format": "ipv4", "pattern": "^[a-z]"}, False),
+        (STRING | {"pattern": "^[a-z]+$"}, {"not": {"format": "date-time"}}),
+    ],
+)
+def test_what_all_texts_of_an_asserted_format_have_in_common_is_known(old: Any, new: Any):
+    assert "language" in rules(old, new, assert_format=True)

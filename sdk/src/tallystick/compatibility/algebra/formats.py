@@ -25,6 +25,20 @@ FORMATS: Final = {
     DRAFT_2020_12: _DRAFT_07 | {"duration", "uuid"},
 }
 
+# What every text of a format matches, and others may match too: enough to prove something with.
+OUTLINES: Final = {
+    "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "date-time": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}",
+    "duration": "^P[0-9T]",
+    "email": "@",
+    "idn-email": "@",
+    "ipv4": "^[0-9]{1,3}([.][0-9]{1,3}){3}$",
+    "ipv6": "^[0-9A-Fa-f:.]{2,45}$",
+    "json-pointer": "^(/|$)",
+    "time": "^[0-9]{2}:[0-9]{2}:[0-9]{2}",
+    "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+}
+
 # Texts to try where a text of a format, or one that is none, is wanted.
 SAMPLES: Final = (
     "a@example.org",

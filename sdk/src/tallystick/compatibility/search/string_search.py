@@ -1,7 +1,8 @@
 """Finds a string that obeys lengths, patterns and formats, or proves that there is none.
 
-Lengths and patterns are regular languages, and decided as such. Formats, and patterns beyond that,
-are only tried: on the members of what is regular in the question, and on samples.
+Lengths and patterns are regular languages, and decided as such. Of formats only an outline is one.
+They, and patterns beyond that, are tried: on the members of what is regular in the question, and on
+samples.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from itertools import chain, islice
 from typing import Final
 
 from tallystick.canonical import Json
-from tallystick.compatibility.algebra.formats import SAMPLES
+from tallystick.compatibility.algebra.formats import OUTLINES, SAMPLES
 from tallystick.compatibility.algebra.membership import Membership
 from tallystick.compatibility.algebra.node import (
     Format,
@@ -84,6 +85,9 @@ def _gather(nodes: Iterable[Node]) -> _Strings:
                 else:
                     is_plain = isinstance(node, Pattern)
                     asked.language &= language if is_plain else ~language
+            case Format(name) if name in OUTLINES:
+                asked.language &= Language.of_pattern(OUTLINES[name])
+                asked.others.append(node)
             case _:
                 asked.others.append(node)
     return asked
