@@ -4,12 +4,12 @@ What comes out has no identifiers and no anchors: each reference is a pointer fr
 is valid under it exactly if it is valid under the schema that went in.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from tallystick.canonical import Json, pointer_join, pointer_split
 from tallystick.compatibility.forms.placement import Placement, rebuilt
+from tallystick.compatibility.forms.plain import is_plain
 from tallystick.compatibility.forms.resources import Located, Place, Resources, Scope
 from tallystick.errors import TooLarge
 from tallystick.subschema import (
@@ -75,9 +75,8 @@ def localised(schema: Json) -> Json:
     with its whole URI. A schema with too many dynamic scopes comes back as it is, and so does one
     that there is nothing to do to.
     """
-    text = json.dumps(schema)
-    if '"$' not in text and not any(f'"{each}"' in text for each in FOREIGN[DRAFT_2020_12]):
-        return schema  # nothing in it names, refers or is passed over
+    if is_plain(schema):
+        return schema
     try:
         written = _Writing(schema, DRAFT_2020_12).write()
     except TooLarge:

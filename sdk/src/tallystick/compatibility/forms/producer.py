@@ -21,7 +21,7 @@ from tallystick.compatibility.forms.groups import (
     tells_only,
 )
 from tallystick.compatibility.forms.placement import Placement, rebuilt
-from tallystick.compatibility.forms.plain import closed_plainly
+from tallystick.compatibility.forms.plain import closed_plainly, is_plain
 from tallystick.subschema import Position, Subschemas, parts
 
 # One schema is written once for each set of rivals that it has somewhere. When so many times the
@@ -64,9 +64,8 @@ def close(schema: Json) -> Json:
     Args:
         schema: A schema of 2020-12.
     """
-    closed = closed_plainly(schema)
-    if closed is not None:
-        return closed
+    if is_plain(schema):
+        return closed_plainly(schema)
     positions = Subschemas(schema)
     if any(each.base or "$dynamicRef" in each.keywords for each in positions):
         return schema
