@@ -271,6 +271,20 @@ PAIRS: Final[dict[str, tuple[Callable[[], tuple[Schema, ...]], set[str]]]] = {
         ),
         {NO, OPEN},
     ),
+    "debts of many rules": (
+        lambda: (
+            {"type": "object"},
+            {"anyOf": [{"additionalProperties": {"minimum": n}} for n in range(1_500)]},
+        ),
+        {NO, OPEN},
+    ),
+    "a union of many patterns": (
+        lambda: tuple(
+            {"anyOf": [{"type": "string", "pattern": f"^k{n}{end}"} for n in range(300)]}
+            for end in ("", "a")
+        ),
+        {NO, OPEN},
+    ),
     "unique items of few values": (
         lambda: (
             {"type": "array", "items": {"enum": names(60)}, "uniqueItems": True, "minItems": 60},

@@ -11,10 +11,12 @@ from typing import Final
 import jsonschema_rs
 
 from tallystick.canonical import Json
-from tallystick.subschema import regex_options
+from tallystick.subschema import Subschemas, regex_options
 
-# It cannot be interrupted, and its canonical forms may outgrow their schemas.
+# It cannot be interrupted, and takes minutes for some schemas of a few hundred parts: so it is asked
+# about small ones, for which it takes a second at worst.
 _CHARS_MAX: Final = 64 * 1024
+_POSITIONS_MAX: Final = 80
 
 PROVER: Final = f"jsonschema-rs {version('jsonschema-rs')}"
 
@@ -27,6 +29,8 @@ def proves(writer: Json, reader: Json, *, assert_format: bool) -> bool:
         reader: The reader's schema, in 2020-12.
         assert_format: Whether `format` is more than an annotation, for both.
     """
+    if sum(1 for schema in (writer, reader) for _ in Subschemas(schema)) > _POSITIONS_MAX:
+        return False
     try:
         wide, narrow = (_canonical(schema, assert_format) for schema in (reader, writer))
         return wide.covers(narrow) is jsonschema_rs.canonical.Containment.YES

@@ -39,3 +39,10 @@ def test_a_large_schema_is_not_put_to_it():
     large: Any = {"enum": ["x" * 100 + str(index) for index in range(1_000)]}
 
     assert not proves(large, TEXT, assert_format=False)
+
+
+def test_a_schema_of_many_parts_is_not_put_to_it():
+    small, large = ({"properties": {f"p{n}": TEXT for n in range(count)}} for count in (10, 100))
+
+    assert proves(small, small, assert_format=False)
+    assert not proves(large, large, assert_format=False)

@@ -35,6 +35,8 @@ from tallystick.compatibility.search.outcome import Closed, Found, Outcome, Stuc
 # are all made alike.
 _ITEMS_MAX: Final = 50_000
 _APART_MAX: Final = 300
+# How many groups that are counted cost one step.
+_GROUPS_PER_STEP: Final = 8
 
 Row = tuple[frozenset[Node], ...]
 """What is asked of each item."""
@@ -211,7 +213,7 @@ class ArraySearch:
         index, debts = len(partial.row), self._asked.debts
         after = length - index - 1
         for sides in product(*(_sides(bounds) for _, bounds in groups)):
-            self._budget.spend()
+            self._budget.spend(1 + len(groups) // _GROUPS_PER_STEP)
             counts = tuple(
                 count + (side is True) for count, side in zip(partial.counts, sides, strict=True)
             )

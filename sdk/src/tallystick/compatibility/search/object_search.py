@@ -8,6 +8,7 @@ that a name, as a string, has to be in.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tallystick.canonical import Json
 from tallystick.compatibility.algebra.membership import Membership
@@ -37,7 +38,9 @@ Ask = Callable[[frozenset[Node], str], Outcome]
 Region = tuple[Node, ...]
 Chosen = Mapping[str, frozenset[Node]]
 
-_FILL_MAX = 1_000
+_FILL_MAX: Final = 1_000
+# How many nodes or properties that are copied cost one step.
+_NODES_PER_STEP: Final = 8
 
 
 @dataclass(slots=True)
@@ -185,27 +188,37 @@ class ObjectSearch:
 
     def _discharge(self, debts: list[tuple[Region, Node]], chosen: Chosen) -> Found | None:
         """Find a property for each debt, and then the object, trying every way to share them."""
-        self._budget.spend()
         if not debts:
             return self._complete(chosen)
-        (region, node), *others = debts
-        for name in self._candidates(region, chosen):
-            nodes = chosen.get(name, self._nodes(name)) | {node}
-            if self._value(name, nodes) is not None:
-                found = self._discharge(others, {**chosen, name: nodes})
-                if found is not None:
-                    return found
+        pending = [(chosen, self._candidates(debts[0][0], chosen))]
+        while pending:
+            self._budget.spend(1 + len(pending) // _NODES_PER_STEP)
+            paid, candidates = pending[-1]
+            name = next(candidates, None)
+            if name is None:
+                pending.pop()
+                continue
+            nodes = paid.get(name, self._nodes(name)) | {debts[len(pending) - 1][1]}
+            if self._value(name, nodes) is None:
+                continue
+            more = {**paid, name: nodes}
+            if len(pending) < len(debts):
+                pending.append((more, self._candidates(debts[len(pending)][0], more)))
+                continue
+            found = self._complete(more)
+            if found is not None:
+                return found
         return None
 
     def _candidates(self, region: Region, chosen: Chosen) -> Iterator[str]:
         """Yield the names that a debt may be paid under, of those that differ in no way one."""
+        for name in chosen:
+            if self._is_in(region, name):
+                yield name
         for name in self._asked.known:
             if name not in chosen and self._is_free(name) and self._is_in(region, name):
                 yield name
         yield from self._fresh(region, chosen)
-        for name in chosen:
-            if self._is_in(region, name):
-                yield name
 
     def _is_free(self, name: str) -> bool:
         return name not in self._asked.absent and self._may_be_named(name)
@@ -217,6 +230,7 @@ class ObjectSearch:
         pending = [(base, list(self._asked.sorts))]
         while pending:
             nodes, sorts = pending.pop()
+            self._budget.spend(1 + (len(nodes) + len(sorts)) // _NODES_PER_STEP)
             name = self._name(nodes, taken)
             if name is None:
                 continue

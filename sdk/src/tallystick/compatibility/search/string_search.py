@@ -51,7 +51,7 @@ class _Strings:
 
 def find_string(nodes: Iterable[Node], membership: Membership, budget: Budget) -> Outcome:
     """Find a string that all of these atoms, plain and negated, let through."""
-    asked = _gather(nodes)
+    asked = _gather(nodes, budget)
     if asked.size.is_empty:
         return Closed("length", "no string is as long and as short as asked")
     if asked.size.least > _LENGTH_MAX:
@@ -69,9 +69,10 @@ def find_string(nodes: Iterable[Node], membership: Membership, budget: Budget) -
     return Stuck(*_obstacle(asked.others[0]))
 
 
-def _gather(nodes: Iterable[Node]) -> _Strings:
+def _gather(nodes: Iterable[Node], budget: Budget) -> _Strings:
     asked = _Strings(Language.EVERYTHING)
     for node in nodes:
+        budget.spend()
         if asked.size.take(node, MinLength, MaxLength):
             continue
         match node:
