@@ -13,8 +13,8 @@ import jsonschema_rs
 from tallystick.canonical import Json
 from tallystick.subschema import Subschemas, regex_options
 
-# It cannot be interrupted, and takes minutes for some schemas of a few hundred parts: so it is asked
-# about small ones, for which it takes a second at worst.
+# It cannot be interrupted, and takes minutes for some schemas of a few hundred parts: so it is
+# asked about small ones, for which it takes a second at worst.
 _CHARS_MAX: Final = 64 * 1024
 _POSITIONS_MAX: Final = 80
 

@@ -42,6 +42,8 @@ def test_a_large_schema_is_not_put_to_it():
 
 
 def test_a_schema_of_many_parts_is_not_put_to_it():
+    small: Any
+    large: Any
     small, large = ({"properties": {f"p{n}": TEXT for n in range(count)}} for count in (10, 100))
 
     assert proves(small, small, assert_format=False)
