@@ -102,11 +102,9 @@ def _judged(writer: Side, reader: Side, budget: Budget) -> Judgement:
     witness = _confirmed(
         chain(found, values_to_try(writer.effective, reader.effective)), writer, reader
     )
-    return (
-        Judgement.undecided(_obstacle(outcome))
-        if witness is None
-        else Judgement.incompatible(witness)
-    )
+    if witness is None:
+        return Judgement.undecided(_obstacle(outcome))
+    return Judgement.incompatible(witness)
 
 
 def _identical(detail: str) -> Judgement:

@@ -91,11 +91,9 @@ class Expansion:
         return self._known[key]
 
     def _only(self, parts: Nodes) -> Iterator[Node]:
-        for part in parts:
-            others = (self._algebra.negate(other) for other in parts if other is not part)
-            # What is listed twice is never the only one.
-            is_twice = parts.count(part) > 1
-            yield self._algebra.nothing if is_twice else self._algebra.all_of([part, *others])
+        refused = [self._algebra.negate(part) for part in parts]
+        for index, part in enumerate(parts):
+            yield self._algebra.all_of([*refused[:index], part, *refused[index + 1 :]])
 
     def _not_one(self, parts: Nodes) -> Iterator[Node]:
         yield self._algebra.all_of(self._algebra.negate(part) for part in parts)
