@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tallystick.canonical import Json
-from tallystick.compatibility.algebra.formats import FORMATS, SAMPLES
+from tallystick.compatibility.algebra.formats import SAMPLES
 from tallystick.compatibility.algebra.membership import Membership
 from tallystick.compatibility.algebra.node import Algebra, Node
 from tallystick.compatibility.algebra.reading import Reading
@@ -25,7 +25,7 @@ from tallystick.compatibility.search.tableau import Search
 from tallystick.compatibility.verdict import Answer
 from tallystick.errors import Refusal
 from tallystick.schema import Validator, check_schema
-from tallystick.subschema import DRAFT_2020_12, Position
+from tallystick.subschema import DRAFT_2020_12, FORMATS, Position
 
 SETTINGS = settings(
     max_examples=40,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.compatibility.algebra.formats import FORMATS, OUTLINES, SAMPLES, has_format
-from tallystick.subschema import compile_pattern
+from tallystick.compatibility.algebra.formats import OUTLINES, SAMPLES, has_format
+from tallystick.subschema import FORMATS, compile_pattern
 
 TEXTS = (
     *SAMPLES,

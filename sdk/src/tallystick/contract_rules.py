@@ -20,7 +20,8 @@ from tallystick.canonical import (
 from tallystick.document import DOCUMENT_BYTES_MAX
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import InvalidContract, TooLarge
-from tallystick.schema import DIALECTS, DRAFT_2020_12, Validator, Violation, check_schema
+from tallystick.schema import DRAFT_2020_12, Validator, Violation, check_schema
+from tallystick.subschema import dialect_named
 
 
 @cache
@@ -109,8 +110,7 @@ def _check_evidence(fields: Mapping[str, Any]) -> None:
 def dialect_of(fields: Mapping[str, Any]) -> str:
     """Return the dialect of both schemas: what a document says, or else its input schema."""
     stated = fields.get("dialect", fields["input_schema"].get("$schema", DRAFT_2020_12))
-    known = {dialect.rstrip("#"): dialect for dialect in DIALECTS}
-    return known.get(str(stated).rstrip("#"), DRAFT_2020_12)
+    return dialect_named(str(stated)) or DRAFT_2020_12
 
 
 def _strict(document: object) -> Json:

@@ -5,7 +5,7 @@ Everything that reads a schema goes by the one table `KEYWORDS`. What it does no
 All dialects share it: a keyword that one of them lacks (`FOREIGN`) constrains nothing there.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, lru_cache
@@ -47,6 +47,30 @@ FOREIGN: Final = {
     DRAFT_06: _SINCE_2020_12 | _SINCE_DRAFT_07,
     DRAFT_04: _SINCE_2020_12 | _SINCE_DRAFT_07 | _SINCE_DRAFT_06,
 }
+
+# The formats that the validator asserts, where a contract asks for it; it lets any other pass.
+_FORMATS_04: Final = frozenset(
+    {"date", "date-time", "email", "hostname", "idn-email", "ipv4", "ipv6", "regex", "time", "uri"}
+)
+_FORMATS_06: Final = _FORMATS_04 | {"json-pointer", "uri-reference", "uri-template"}
+_FORMATS_07: Final = _FORMATS_06 | {
+    "idn-hostname",
+    "iri",
+    "iri-reference",
+    "relative-json-pointer",
+}
+FORMATS: Final = {
+    DRAFT_2020_12: _FORMATS_07 | {"duration", "uuid"},
+    DRAFT_07: _FORMATS_07,
+    DRAFT_06: _FORMATS_06,
+    DRAFT_04: _FORMATS_04,
+}
+
+
+def dialect_named(stated: str) -> str | None:
+    """Return the one of `DIALECTS` that is stated, with or without its empty fragment, or None."""
+    known = {dialect.rstrip("#"): dialect for dialect in DIALECTS}
+    return known.get(stated.rstrip("#"))
 
 
 class Form(Enum):
@@ -120,15 +144,23 @@ def parts(keyword: str, value: Json) -> Iterator[tuple[tuple[str | int, ...], Js
 
 def map_parts(keyword: str, value: Json, change: Callable[[Json], Json]) -> Json:
     """Return a keyword's value with each schema that `parts` yields of it changed."""
-    form = KEYWORDS[keyword][0] if keyword in KEYWORDS else None
-    if isinstance(value, list) and form in (Form.LIST, Form.ONE_OR_LIST):
-        return [change(item) for item in value]
-    if isinstance(value, dict) and form is Form.MAP:
-        return {
-            name: item if keyword == "dependencies" and isinstance(item, list) else change(item)
-            for name, item in value.items()
-        }
-    return change(value) if form in (Form.ONE, Form.ONE_OR_LIST) else value
+    return rebuilt(value, {tokens: change(part) for tokens, part in parts(keyword, value)})
+
+
+def rebuilt(value: Json, changed: Mapping[tuple[str | int, ...], Json]) -> Json:
+    """Return a keyword's value with other schemas in place of those that `parts` yields of it.
+
+    Args:
+        value: The value.
+        changed: All the schemas, by their places below the keyword.
+    """
+    if () in changed:
+        return changed[()]
+    if isinstance(value, list) and changed:
+        return list(changed.values())
+    if isinstance(value, dict):
+        return {name: changed.get((name,), item) for name, item in value.items()}
+    return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

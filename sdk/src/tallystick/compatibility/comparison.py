@@ -20,7 +20,7 @@ from tallystick.compatibility.verdict import (
 from tallystick.errors import InvalidContract, InvalidRequest, TooLarge
 from tallystick.schema import SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX
 from tallystick.schema_faults import cost_faults, form_faults
-from tallystick.subschema import DIALECTS, DRAFT_2020_12, Subschemas
+from tallystick.subschema import DRAFT_2020_12, Subschemas, dialect_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,7 @@ def compare(
 
 def _side(schema: Json, dialect: str | None, assert_format: bool) -> Side:  # noqa: FBT001
     stated = schema.get("$schema") if isinstance(schema, dict) and dialect is None else dialect
-    known = {name.rstrip("#"): name for name in DIALECTS}
-    meant = known.get(stated.rstrip("#")) if isinstance(stated, str) else DRAFT_2020_12
+    meant = dialect_named(stated) if isinstance(stated, str) else DRAFT_2020_12
     if meant is None:
         raise InvalidContract(f"no known dialect: {stated}", pointer="/$schema")
     if _depth(schema) > SCHEMA_DEPTH_MAX:

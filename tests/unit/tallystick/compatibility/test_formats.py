@@ -2,9 +2,9 @@
 
 import pytest
 
-from tallystick.compatibility.algebra.formats import FORMATS, SAMPLES, has_format
+from tallystick.compatibility.algebra.formats import SAMPLES, has_format
 from tallystick.schema import Validator
-from tallystick.subschema import DIALECTS
+from tallystick.subschema import DIALECTS, FORMATS
 
 NAMES = frozenset().union(*FORMATS.values()) | {"color", "phone", "ip-address", "utc-millisec"}
 TEXTS = (*SAMPLES, "2026-02-30", "::", "%", "\\", "a@", "P")

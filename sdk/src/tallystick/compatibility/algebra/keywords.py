@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, cast
 
 from tallystick.canonical import Json
-from tallystick.compatibility.algebra.formats import FORMATS
 from tallystick.compatibility.algebra.node import (
     Algebra,
     AtLeast,
@@ -40,7 +39,7 @@ from tallystick.compatibility.algebra.node import (
 )
 from tallystick.compatibility.algebra.unevaluated import unevaluated_items, unevaluated_properties
 from tallystick.compatibility.algebra.value import Kind, key_of, keys_of, number_of
-from tallystick.subschema import Position
+from tallystick.subschema import FORMATS, Position
 
 if TYPE_CHECKING:
     from tallystick.compatibility.algebra.reading import Reading

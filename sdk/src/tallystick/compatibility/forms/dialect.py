@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from tallystick.canonical import Json, pointer_join, pointer_split
-from tallystick.compatibility.forms.placement import Placement, rebuilt
+from tallystick.compatibility.forms.placement import Placement
 from tallystick.compatibility.forms.plain import is_plain
 from tallystick.compatibility.forms.resources import Located, Place, Resources, Scope
 from tallystick.errors import TooLarge
 from tallystick.subschema import (
     DRAFT_04,
-    DRAFT_06,
-    DRAFT_07,
     DRAFT_2020_12,
     FOREIGN,
+    FORMATS,
     parts,
+    rebuilt,
 )
 
 # A schema is written once for each dynamic scope that it is evaluated in, and for each reference
@@ -29,19 +29,6 @@ _GROWTH_MAX: Final = 4
 
 _NAMES: Final = frozenset({"$anchor", "$dynamicAnchor", "$id", "$schema"})
 _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
-
-# The formats of 2020-12 that a validator of the older dialect passes over.
-_SINCE_2020_12: Final = frozenset({"duration", "uuid"})
-_SINCE_DRAFT_07: Final = frozenset(
-    {"idn-hostname", "iri", "iri-reference", "relative-json-pointer"}
-)
-_SINCE_DRAFT_06: Final = frozenset({"json-pointer", "uri-reference", "uri-template"})
-_FOREIGN_FORMATS: Final = {
-    DRAFT_2020_12: frozenset[str](),
-    DRAFT_07: _SINCE_2020_12,
-    DRAFT_06: _SINCE_2020_12 | _SINCE_DRAFT_07,
-    DRAFT_04: _SINCE_2020_12 | _SINCE_DRAFT_07 | _SINCE_DRAFT_06,
-}
 
 _Key: TypeAlias = tuple[Place, Scope]
 
@@ -176,7 +163,7 @@ def _is_dropped(dialect: str, keyword: str, value: Json) -> bool:
     return (
         keyword in _NAMES
         or keyword in FOREIGN[dialect]
-        or (keyword == "format" and str(value) in _FOREIGN_FORMATS[dialect])
+        or (keyword == "format" and str(value) in FORMATS[DRAFT_2020_12] - FORMATS[dialect])
         or (dialect == DRAFT_04 and (keyword == "id" or keyword in _BOUNDS.values()))
     )
 

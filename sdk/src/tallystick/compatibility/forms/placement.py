@@ -4,7 +4,7 @@ A schema is written for the sake of a key: what it was, and how it is read. Refe
 while the writing goes on; where a key has no place yet at the end, it gets one under `$defs`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
@@ -66,19 +66,3 @@ class Placement(Generic[KeyT]):
             self._numbers[name] = self._numbers.get(name, 1) + 1
             free = f"{name}-{self._numbers[name]}"
         return free
-
-
-def rebuilt(value: Json, changed: Mapping[tuple[str | int, ...], Json]) -> Json:
-    """Return a keyword's value with other schemas in place of those that `parts` yields of it.
-
-    Args:
-        value: The value.
-        changed: All the schemas, by their places below the keyword.
-    """
-    if () in changed:
-        return changed[()]
-    if isinstance(value, list) and changed:
-        return list(changed.values())
-    if isinstance(value, dict):
-        return {name: changed.get((name,), item) for name, item in value.items()}
-    return value

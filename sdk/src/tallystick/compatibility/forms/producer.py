@@ -20,9 +20,9 @@ from tallystick.compatibility.forms.groups import (
     applies_in_place,
     tells_only,
 )
-from tallystick.compatibility.forms.placement import Placement, rebuilt
+from tallystick.compatibility.forms.placement import Placement
 from tallystick.compatibility.forms.plain import closed_plainly, is_plain
-from tallystick.subschema import Position, Subschemas, parts
+from tallystick.subschema import Position, Subschemas, parts, rebuilt
 
 # One schema is written once for each set of rivals that it has somewhere. When so many times the
 # number that there was are written, whatever has rivals stays open.
