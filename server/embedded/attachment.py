@@ -130,7 +130,9 @@ def _await_server(home: Home, deadline: float) -> Postmaster:
             started = True
             continue
         postmaster = running_postmaster(home.data)
-        if postmaster is not None and postmaster.ready:
+        # A supervisor that was killed leaves a server behind that answers for a moment longer.
+        own = postmaster is not None and postmaster.parent == home.supervisor_pid()
+        if postmaster is not None and own and postmaster.ready:
             trouble = _ensure_database(home, postmaster.port)
             if not trouble:
                 return postmaster

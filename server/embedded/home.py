@@ -4,7 +4,8 @@
   never meets a server that is being stopped.
 - Each user holds the users' lock, shared, for as long as it lives. The kernel lets go of it for
   a killed process, so that there is no count to repair.
-- The supervisor holds its own lock for as long as it lives: held means supervised.
+- The supervisor holds its own lock for as long as it lives: held means supervised. The file says
+  its pid, by which a server of its own is told from one that its predecessor left behind.
 
 Lock files are never deleted: two processes could then hold "the same" lock on two files.
 """
@@ -89,7 +90,7 @@ class Home:
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held by the supervisor."""
+        """Held by the supervisor; its text is the supervisor's pid."""
         return self.folder / "postgres.supervisor"
 
     @contextmanager
@@ -130,6 +131,11 @@ class Home:
             return False
         finally:
             os.close(descriptor)
+
+    def supervisor_pid(self) -> int | None:
+        """Return the pid of the supervisor, unless it is yet to write it."""
+        text = self.supervisor_lock.read_text(encoding="utf-8")
+        return int(text) if text.isdecimal() else None
 
 
 def open_lock(path: Path) -> int:

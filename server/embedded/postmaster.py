@@ -25,6 +25,7 @@ class Postmaster(NamedTuple):
     pid: int
     port: int
     ready: bool
+    parent: int
 
 
 def running_postmaster(data: Path) -> Postmaster | None:
@@ -36,8 +37,9 @@ def running_postmaster(data: Path) -> Postmaster | None:
     with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
         pid, port, state = int(lines[0]), int(lines[3]), lines[7:8]
-        if _serves(psutil.Process(pid), data):
-            return Postmaster(pid, port, ready=[line.strip() for line in state] == ["ready"])
+        if _serves(process := psutil.Process(pid), data):
+            ready = [line.strip() for line in state] == ["ready"]
+            return Postmaster(pid, port, ready, process.ppid())
     return None
 
 

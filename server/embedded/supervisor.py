@@ -35,8 +35,12 @@ def supervise(folder: Path) -> None:
     """
     home = Home(folder)
     supervision = open_lock(home.supervisor_lock)
-    if not try_lock(supervision) or os.fork():
+    if not try_lock(supervision):
         os._exit(0)
+    os.truncate(supervision, 0)  # before the fork: nobody may read a predecessor's pid
+    if os.fork():
+        os._exit(0)
+    os.write(supervision, str(os.getpid()).encode())
     logging.basicConfig(level=logging.INFO, format="%(asctime)s [%(process)d] %(message)s")
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for ignored in (signal.SIGINT, signal.SIGHUP):

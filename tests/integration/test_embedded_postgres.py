@@ -102,6 +102,12 @@ def supervisor_of(home: Path) -> psutil.Process:
     raise AssertionError(f"no supervisor of {home}")
 
 
+def supervisor_is_new(home: Path, former: int) -> bool:
+    with suppress(AssertionError):
+        return supervisor_of(home).pid != former
+    return False
+
+
 def python_for(uid: int, environment: dict[str, str]) -> str:
     """Return a Python that this account can run; root's own may lie in root's closed home."""
     for python in (sys.executable, "/usr/bin/python3"):
@@ -249,10 +255,28 @@ def test_the_server_dies_with_its_supervisor_and_comes_back(home):
 def test_an_attach_right_after_the_supervisors_death(home):
     with EmbeddedPostgres.attach(home) as postgres:
         write_rows(postgres.url)
-        psutil.Process(psutil.Process(postgres.postmaster_pid).ppid()).kill()
+        supervisor = supervisor_of(home)
+        supervisor.kill()
+        until(lambda: is_gone(supervisor.pid), "the supervisor is dead")
         with EmbeddedPostgres.attach(home) as again:
-            until(lambda: answers(again.url), "the server answers")
             assert count_rows(again.url) == 100
+
+
+def test_an_attach_never_gets_the_server_that_a_killed_supervisor_left(home):
+    with EmbeddedPostgres.attach(home) as postgres:
+        write_rows(postgres.url)
+        left_behind = psutil.Process(postgres.postmaster_pid)
+        # Stopped, it can neither notice its supervisor's death nor go: it is there for a while.
+        left_behind.suspend()
+        supervisor = supervisor_of(home)
+        supervisor.kill()
+        until(lambda: is_gone(supervisor.pid), "the supervisor is dead")
+        with user(home) as other:
+            until(lambda: supervisor_is_new(home, supervisor.pid), "another supervisor is there")
+            left_behind.resume()
+            pid, url = other.attached()
+            assert pid != left_behind.pid
+            assert count_rows(url) == 100
 
 
 def test_a_killed_server_is_started_again_at_the_same_address(home):
