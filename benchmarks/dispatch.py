@@ -25,7 +25,7 @@ from ledger.service import Ledger, PlanRequest
 from ledger.store import LedgerStore
 from registry.store import RegistryStore
 from server.embedded import EmbeddedPostgres
-from tallystick.contract import ToolReference
+from tallystick.tool_contract import ToolReference
 from tests.api import Api, running
 from tests.builders import ARGUMENTS, a_contract
 

@@ -15,7 +15,7 @@ from tallystick.errors import InvalidContract, Refusal
 
 if TYPE_CHECKING:
     from tallystick.compatibility.contracts.documents import BareSchema
-    from tallystick.contract import Contract
+    from tallystick.tool_contract import Contract
 
 app = typer.Typer()
 

@@ -8,10 +8,10 @@ import typer
 from cli import views
 from cli.command import Invocation, ReasonOption, ToolVersionArgument, command
 from cli.connection import JsonObject
-from tallystick.contract import Contract
 from tallystick.effect_class import EffectClass
 from tallystick.errors import Refusal
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 
 app = typer.Typer()
 

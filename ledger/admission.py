@@ -14,7 +14,6 @@ from ledger.effect import OpenEffect, Step, last_step, step
 from ledger.horizon import why_no_attempt
 from ledger.settlement import Answer
 from ledger.state import State
-from tallystick.contract import Contract
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import (
     CapabilityNotGranted,
@@ -25,6 +24,7 @@ from tallystick.errors import (
     NeedsHuman,
     Refusal,
 )
+from tallystick.tool_contract import Contract
 
 # A refusal that time cannot lift. A version that is suspended or about to be retired is not among
 # them: the dispatch is refused and no row changes, so that a retirement cannot remove its own

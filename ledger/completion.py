@@ -11,8 +11,8 @@ from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step
 from ledger.settlement import Answer, unknown
 from ledger.state import State
 from tallystick.canonical import Json
-from tallystick.contract import Contract
 from tallystick.effect_class import EffectClass
+from tallystick.tool_contract import Contract
 
 
 class Verdict(StrEnum):

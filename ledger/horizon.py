@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from ledger.effect import OpenEffect
-from tallystick.contract import Contract
 from tallystick.effect_class import TRAITS, EffectClass
+from tallystick.tool_contract import Contract
 
 
 def last_start(contract: Contract, before: OpenEffect) -> datetime | None:

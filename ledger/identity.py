@@ -12,8 +12,8 @@ from uuid import UUID
 
 from kernel.keys import Fingerprint, KeyRing
 from tallystick.canonical import Json, canonical_bytes
-from tallystick.contract import Contract
 from tallystick.errors import NotFound
+from tallystick.tool_contract import Contract
 
 NUMBER_MAX: Final = 2**63 - 1
 

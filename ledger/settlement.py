@@ -9,9 +9,9 @@ from uuid import UUID
 from ledger.effect import Ending, OpenEffect, Step, last_step, step
 from ledger.horizon import last_start, why_no_attempt
 from ledger.state import State
-from tallystick.contract import Contract
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import EffectNotRetryable, IllegalTransition, InvalidRequest
+from tallystick.tool_contract import Contract
 
 CHECKS_MAX: Final = 20
 """How often a provider is asked without a conclusive answer before that is the answer."""

@@ -14,8 +14,8 @@ from tallystick.canonical import (
     parse_json,
     resolve_pointer,
 )
-from tallystick.contract import Contract
 from tallystick.provider import HttpEvidence
+from tallystick.tool_contract import Contract
 
 _OK_MIN: Final = 200
 _OK_MAX: Final = 299

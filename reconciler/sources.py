@@ -8,7 +8,7 @@ import httpx
 
 from ledger.settlement import Answer
 from reconciler.judgement import Judgement, Question, judge, url_of
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _PORTS: Final = {"http": 80, "https": 443}

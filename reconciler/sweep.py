@@ -26,8 +26,8 @@ from reconciler.judgement import Judgement, Question
 from reconciler.sources import HttpSource
 from reconciler.store import tenants_due
 from registry.store import RegistryStore
-from tallystick.contract import Contract
 from tallystick.errors import TallystickError
+from tallystick.tool_contract import Contract
 
 _log = logging.getLogger("tallystick.reconciler")
 

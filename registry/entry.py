@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from tallystick.contract import Contract, ToolReference
 from tallystick.resolution import Lifecycle, Standing
+from tallystick.tool_contract import Contract, ToolReference
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from tallystick.compatibility.contracts.documents import (
 from tallystick.compatibility.contracts.flow import Boundary
 from tallystick.compatibility.contracts.review import warnings_of
 from tallystick.compatibility.verdict import Producer
-from tallystick.contract import Contract, ToolReference
 from tallystick.errors import InvalidRequest, Refusal
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract, ToolReference
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["registry"])
 

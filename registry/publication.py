@@ -11,9 +11,9 @@ from tallystick.compatibility.budget import STEPS
 from tallystick.compatibility.contracts.comparison import ContractComparison, compare_contracts
 from tallystick.compatibility.contracts.flow import Flow
 from tallystick.compatibility.verdict import Answer
-from tallystick.contract import Contract
 from tallystick.errors import ContractExists, ReviewRequired
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 
 # What one kind of judgement may cost in all, and what each has at the least: a pair of real tools
 # takes some hundred steps, so that a refusal for want of steps means that something is strange.

@@ -20,9 +20,9 @@ from registry.publication import (
 )
 from registry.store import RegistryStore
 from tallystick.canonical import Json
-from tallystick.contract import Contract, ToolReference, Version
 from tallystick.errors import InvalidContract, InvalidRequest, NotFound, ToolContractNotFound
 from tallystick.resolution import Purpose, check
+from tallystick.tool_contract import Contract, ToolReference, Version
 
 
 @dataclass(frozen=True, slots=True)

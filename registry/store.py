@@ -18,8 +18,8 @@ from kernel.scope import Connection
 from registry.entry import Credential, Entry, Grant, Pin
 from registry.publication import Review
 from tallystick.canonical import Json, canonical_bytes, parse_json
-from tallystick.contract import Contract
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 
 _ENTRY: Final[LiteralString] = """
     SELECT contract.contract_id, content.document, contract.published_at, contract.published_by,

@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from registry.entry import Entry
-from tallystick.contract import Contract
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

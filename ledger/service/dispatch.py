@@ -12,9 +12,9 @@ from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, v
 from ledger.state import State
 from registry.entry import Entry
 from tallystick.canonical import Json
-from tallystick.contract import Contract, ToolReference
 from tallystick.errors import Refusal, ToolSchemaDrift
 from tallystick.resolution import Purpose, check
+from tallystick.tool_contract import Contract, ToolReference
 
 
 async def dispatch(

@@ -9,9 +9,9 @@ from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer, Resolution
 from ledger.state import State
-from tallystick.contract import Contract
 from tallystick.errors import EffectConflict, EffectNotRetryable
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 
 _ANSWERS: Final = {
     State.SUCCEEDED: Answer.APPLIED,

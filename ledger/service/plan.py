@@ -21,7 +21,6 @@ from registry import lease as leases
 from registry.entry import Entry
 from registry.service import admit
 from tallystick.canonical import Json, canonical_bytes
-from tallystick.contract import Contract, ToolReference
 from tallystick.errors import (
     ContractRetired,
     EffectConflict,
@@ -32,6 +31,7 @@ from tallystick.errors import (
 )
 from tallystick.resolution import check_drift
 from tallystick.schema import Validator, has_sensitive, redact
+from tallystick.tool_contract import Contract, ToolReference
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from ledger.identity import EffectId
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer
 from tallystick.canonical import Json
-from tallystick.contract import Contract
 from tallystick.errors import FenceStale, NotFound
 from tallystick.schema import Validator, redact
+from tallystick.tool_contract import Contract
 
 
 async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:

@@ -10,8 +10,8 @@ from ledger.identity import EffectId
 from ledger.store import LedgerStore
 from registry.store import RegistryStore
 from tallystick.canonical import Json, parse_json
-from tallystick.contract import Contract
 from tallystick.errors import NotFound, Refusal
+from tallystick.tool_contract import Contract
 
 
 @dataclass(frozen=True, slots=True)

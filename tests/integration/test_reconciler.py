@@ -15,7 +15,7 @@ from ledger.settlement import CHECKS_MAX
 from reconciler.judgement import Judgement, Question
 from reconciler.sources import HttpSource
 from server.service import secret_of
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.api import Api, moment
 from tests.builders import ARGUMENTS, a_contract, a_contract_of, http_evidence
 from tests.fixtures import Owner, Sweep, asking, sweeper_of

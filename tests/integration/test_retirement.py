@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.judgement import Judgement, Question
 from reconciler.sources import HttpSource
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.api import Api, moment
 from tests.builders import a_contract, http_evidence
 from tests.fixtures import Owner, Sweep, sweeper_of

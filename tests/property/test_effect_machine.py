@@ -29,7 +29,7 @@ from ledger.settlement import CHECKS_MAX, Answer
 from ledger.state import State
 from reconciler.judgement import Judgement, Question
 from reconciler.sources import HttpSource
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.api import Answered, Api, running
 from tests.builders import a_contract_of, http_evidence
 from tests.fixtures import Owner, Sweep, owning, sweeper_of

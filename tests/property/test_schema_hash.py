@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallystick.contract import Contract
 from tallystick.errors import InvalidContract
 from tallystick.schema import DRAFT_07, DRAFT_2020_12, Validator, structure
+from tallystick.tool_contract import Contract
 
 ROOT = Path(__file__).parents[2]
 SUITES = ROOT.parent / "shared" / "corpus" / "containment"

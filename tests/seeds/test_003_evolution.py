@@ -6,7 +6,7 @@ import pytest
 
 from tallystick.compatibility.contracts.comparison import ContractComparison, compare_contracts
 from tallystick.compatibility.contracts.flow import Flow
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract
 
 INVOICE = {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from tallystick.compatibility.comparison import compare
     from tallystick.compatibility.contracts.comparison import compare_contracts
-    from tallystick.contract import Contract, EffectClass, ToolReference, Version
+    from tallystick.tool_contract import Contract, EffectClass, ToolReference, Version
 
 __all__ = [
     "AsyncClient",
@@ -68,7 +68,7 @@ _HOMES: Final = {
     ),
     "compatibility.comparison": ("compare",),
     "compatibility.contracts.comparison": ("compare_contracts",),
-    "contract": ("Contract", "EffectClass", "ToolReference", "Version"),
+    "tool_contract": ("Contract", "EffectClass", "ToolReference", "Version"),
 }
 
 

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 from tallystick._requests import Document, Request
 from tallystick.canonical import Json, MalformedJson, parse_json
-from tallystick.contract import Contract, ToolReference
 from tallystick.errors import (
     InvalidRequest,
     Outage,
@@ -19,6 +18,7 @@ from tallystick.errors import (
     ToolSchemaDrift,
     error_for,
 )
+from tallystick.tool_contract import Contract, ToolReference
 
 ANSWER_DEPTH_MAX: Final = 256
 """Answers wrap values that are themselves as deep as a request's may be."""

@@ -10,7 +10,6 @@ from typing import Final, Literal, Required, TypedDict, Unpack, cast
 from urllib.parse import quote, urlsplit
 
 from tallystick.canonical import Json, MalformedJson, check_json
-from tallystick.contract import ToolReference
 from tallystick.errors import (
     InvalidArguments,
     InvalidRequest,
@@ -18,6 +17,7 @@ from tallystick.errors import (
     Refusal,
     Unauthenticated,
 )
+from tallystick.tool_contract import ToolReference
 
 URL_VARIABLE: Final = "TALLYSTICK_URL"
 TOKEN_VARIABLE: Final = "TALLYSTICK_TOKEN"

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tallystick.contract import Contract, ToolReference, Version
 from tallystick.errors import ContractExists, InvalidContract, ToolContractNotFound
 from tallystick.resolution import Lifecycle, Purpose, Standing, check
+from tallystick.tool_contract import Contract, ToolReference, Version
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 

@@ -57,7 +57,7 @@ from tallystick._requests import (
 )
 from tallystick._wire import PROCESS, AsyncWire, Wire, draw_id, monotonic
 from tallystick.canonical import Json
-from tallystick.contract import EffectClass, ToolReference
+from tallystick.tool_contract import EffectClass, ToolReference
 
 __all__ = [
     "AsyncClient",

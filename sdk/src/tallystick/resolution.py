@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-from tallystick.contract import EffectClass, ToolReference
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractMigrating,
@@ -18,6 +17,7 @@ from tallystick.errors import (
     ToolContractNotFound,
     ToolSchemaDrift,
 )
+from tallystick.tool_contract import EffectClass, ToolReference
 
 
 class Lifecycle(StrEnum):

@@ -17,8 +17,8 @@ from cli.demo.provider import Books, Provider
 from cli.demo.stage import Stage
 from cli.demo.story import Story
 from cli.demo.tools import documents
-from tallystick.contract import Contract
 from tallystick.errors import EffectConflict, RegistryUnavailable, ToolSchemaDrift
+from tallystick.tool_contract import Contract
 
 # --- checks and chapters --------------------------------------------------------------------------
 

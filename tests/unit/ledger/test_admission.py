@@ -9,7 +9,6 @@ import pytest
 from ledger.admission import Worker, decide
 from ledger.effect import OpenEffect
 from ledger.state import State
-from tallystick.contract import Contract
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractMigrating,
@@ -18,6 +17,7 @@ from tallystick.errors import (
     CredentialPolicyChanged,
     NeedsHuman,
 )
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract, a_contract_of
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from ledger.completion import Report, Verdict, decide, is_owner, is_repeated
 from ledger.effect import Ending, Event, Evidence, OpenEffect
 from ledger.state import State
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract, a_contract_of
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -19,8 +19,8 @@ from ledger.settlement import (
     settle,
 )
 from ledger.state import State
-from tallystick.contract import Contract
 from tallystick.errors import EffectNotRetryable, IllegalTransition, InvalidRequest
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract, a_contract_of, http_evidence
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 
 from ledger.settlement import Answer
 from reconciler.judgement import Judgement, Question, judge, url_of
-from tallystick.contract import Contract
 from tallystick.provider import HttpEvidence
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract, http_evidence
 
 SENT = {"amount_cents": 1250, "lines": [{"sku": "a/b", "count": 1}], "urgent": True}

@@ -13,9 +13,9 @@ from registry.publication import (
     is_published,
     rivals,
 )
-from tallystick.contract import Contract
 from tallystick.errors import ContractExists, ReviewRequired
 from tallystick.resolution import Lifecycle
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract, an_entry
 
 REVIEW = Review("grace", "callers were asked")

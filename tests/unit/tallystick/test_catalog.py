@@ -7,7 +7,7 @@ import pytest
 
 from tallystick import errors
 from tallystick.catalog import Catalog
-from tallystick.contract import Contract, EffectClass
+from tallystick.tool_contract import Contract, EffectClass
 from tests.builders import a_contract, a_contract_of
 
 SEND = Contract.parse(a_contract())

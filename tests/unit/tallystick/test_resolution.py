@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tallystick.contract import EffectClass, ToolReference
 from tallystick.errors import (
     CapabilityNotGranted,
     ContractMigrating,
@@ -17,6 +16,7 @@ from tallystick.errors import (
     ToolSchemaDrift,
 )
 from tallystick.resolution import Lifecycle, Purpose, Standing, check
+from tallystick.tool_contract import EffectClass, ToolReference
 
 READ, WRITE, ADMIN = "invoice:read:t", "invoice:write:t", "invoice:admin:t"
 REFERENCE = ToolReference(

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tallystick.contract import Contract, EffectClass
+from tallystick.tool_contract import Contract, EffectClass
 
 TOKEN = "s3cret-t0ken"
 RUN = "01890000-0000-7000-8000-000000000001"

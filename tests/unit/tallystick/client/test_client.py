@@ -21,7 +21,7 @@ from tallystick.client import (
     Outcome,
     OutcomeUnreported,
 )
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.unit.tallystick.client.far_side import (
     ARGUMENTS,
     CONTRACT,

@@ -7,7 +7,7 @@ import pytest
 from tallystick.compatibility.contracts.comparison import ContractComparison, compare_contracts
 from tallystick.compatibility.contracts.flow import Flow
 from tallystick.compatibility.verdict import Answer, Producer
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 from tests.builders import a_contract
 
 INPUT: dict[str, Any] = a_contract()["input_schema"]

@@ -33,7 +33,7 @@ from tallystick.compatibility.contracts.version_rule import (
 )
 from tallystick.compatibility.judging import Side
 from tallystick.compatibility.verdict import Answer, Producer
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 
 
 @dataclass(frozen=True, slots=True)

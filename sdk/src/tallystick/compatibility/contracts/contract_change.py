@@ -12,8 +12,8 @@ from typing import Any, Final
 from tallystick.canonical import MISSING, Json, Missing, canonical_bytes, pointer_join
 from tallystick.compatibility.changes.change import Change, ChangeKind, Direction
 from tallystick.compatibility.contracts.flow import Flow
-from tallystick.contract import Contract
 from tallystick.provider import ErrorMeaning
+from tallystick.tool_contract import Contract
 
 
 class ContractChangeKind(StrEnum):

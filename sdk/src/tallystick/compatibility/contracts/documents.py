@@ -11,10 +11,10 @@ from tallystick.compatibility.changes.listing import agreeing
 from tallystick.compatibility.comparison import compare
 from tallystick.compatibility.contracts.comparison import compare_contracts
 from tallystick.compatibility.verdict import Producer
-from tallystick.contract import Contract
 from tallystick.contract_rules import dialect_of
 from tallystick.errors import InvalidRequest
 from tallystick.schema import check_schema
+from tallystick.tool_contract import Contract
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from tallystick.canonical import Json
 from tallystick.compatibility.budget import Budget
 from tallystick.compatibility.judging import Side, judge
 from tallystick.compatibility.verdict import Answer, Judgement, Producer
-from tallystick.contract import Contract
 from tallystick.subschema import REFERENCES, Subschemas
+from tallystick.tool_contract import Contract
 
 ANYTHING: Final[dict[str, Json]] = {}
 NOTHING: Final[dict[str, Json]] = {"not": {}}

@@ -19,7 +19,7 @@ from tallystick.compatibility.contracts.flow import (
 )
 from tallystick.compatibility.contracts.version_rule import Finding, FindingCode
 from tallystick.compatibility.verdict import Answer, Judgement
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 
 _TOPICS: Final[dict[Flow, str]] = {
     Flow.OLD_CALLS: "old calls against the new version",

@@ -14,7 +14,7 @@ from tallystick.compatibility.changes.change import ChangeKind
 from tallystick.compatibility.contracts.contract_change import ContractChange, ContractChangeKind
 from tallystick.compatibility.contracts.flow import Flow, Passage
 from tallystick.compatibility.verdict import Answer
-from tallystick.contract import Contract
+from tallystick.tool_contract import Contract
 
 
 class Bump(StrEnum):

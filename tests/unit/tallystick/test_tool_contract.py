@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 from tallystick.canonical import digest, parse_json
-from tallystick.contract import (
-    TRAITS,
-    Contract,
-    EffectClass,
-    ToolReference,
-    Version,
-    contract_schema,
-)
 from tallystick.document import DOCUMENT_BYTES_MAX
 from tallystick.errors import InvalidContract, InvalidRequest, TooLarge
 from tallystick.schema import (
@@ -25,6 +17,14 @@ from tallystick.schema import (
     DRAFT_07,
     DRAFT_2020_12,
     check_schema,
+)
+from tallystick.tool_contract import (
+    TRAITS,
+    Contract,
+    EffectClass,
+    ToolReference,
+    Version,
+    contract_schema,
 )
 from tests.builders import a_contract, a_contract_of, http_evidence
 
