@@ -1,8 +1,9 @@
 """The one vocabulary of refusals: the service raises these classes, the client raises them again.
 
     TallystickError
-    ├── Refusal      a rule said no; the same request gets the same answer, unless `retryable`
-    └── Outage       something needed could not be reached; trying again is sensible
+    ├── Refusal       a rule said no; the same request gets the same answer, unless `retryable`
+    ├── Outage        something needed could not be reached; trying again is sensible
+    └── LocalRefusal  code or a lockfile of this machine is not in order; no service took part
 
 A class's docstring is its title and its `code` is public: neither the code nor its meaning ever
 changes. HTTP status codes are chosen where HTTP is spoken.
@@ -51,6 +52,12 @@ class Outage(_Coded):
     """Something that the answer needs could not be reached."""
 
     retryable: ClassVar[bool] = True
+
+
+class LocalRefusal(_Coded):
+    """Code or a lockfile of this machine is not in order."""
+
+    retryable: ClassVar[bool] = False
 
 
 # --- resolution: the tuple against what the registry knows, most specific first -------------------
@@ -290,6 +297,75 @@ class UnknownRefusal(Refusal):
     def __reduce__(self) -> tuple[Any, ...]:
         # The class that kept the code was made by error_for, and pickle cannot find it by name.
         return _unknown_refusal, (self.code, self.detail), self.__dict__
+
+
+# --- contracts from code, and the lockfile: these never go over the wire --------------------------
+
+
+class SignatureUnsupported(LocalRefusal):
+    """No contract can be made of this signature."""
+
+    code = "signature_unsupported"
+
+
+class NameTaken(LocalRefusal):
+    """Two tools of the code have one name."""
+
+    code = "name_taken"
+
+
+class ContractChanged(LocalRefusal):
+    """The code's contract is not the one that the lockfile accepts.
+
+    Args:
+        report: What changed and what to do, in lines for a person.
+    """
+
+    code = "contract_changed"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        report: str = "",
+        pointer: str | None = None,
+        facts: Mapping[str, Json] | None = None,
+    ) -> None:
+        super().__init__(detail, pointer=pointer, facts=facts)
+        self.report = report
+
+    def __str__(self) -> str:
+        return f"{self.detail}\n\n{self.report}" if self.report else self.detail
+
+
+class LockfileEntryMissing(LocalRefusal):
+    """The lockfile does not hold the tool, and may not be written."""
+
+    code = "lockfile_entry_missing"
+
+
+class LockfileInvalid(LocalRefusal):
+    """The lockfile cannot be read as one."""
+
+    code = "lockfile_invalid"
+
+
+class LockfileUnwritable(LocalRefusal):
+    """The lockfile cannot be written."""
+
+    code = "lockfile_unwritable"
+
+
+class ModuleFailed(LocalRefusal):
+    """A module cannot be imported."""
+
+    code = "module_failed"
+
+
+class ToolNotDeclared(LocalRefusal):
+    """Neither the code nor the lockfile has such a tool."""
+
+    code = "tool_not_declared"
 
 
 def error_for(code: str) -> type[Refusal] | type[Outage]:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tallystick import errors
-from tallystick.errors import Outage, Refusal, UnknownRefusal, error_for
+from tallystick.errors import LocalRefusal, Outage, Refusal, UnknownRefusal, error_for
 
 CODES = [
     "tool_contract_not_found",
@@ -46,27 +46,54 @@ CODES = [
     "invalid_request",
 ]
 
-LEAVES = [
-    leaf
-    for leaf in vars(errors).values()
-    if isinstance(leaf, type)
-    and issubclass(leaf, Refusal | Outage)
-    and leaf not in (Refusal, Outage, UnknownRefusal)
+LOCAL_CODES = [
+    "signature_unsupported",
+    "name_taken",
+    "contract_changed",
+    "lockfile_entry_missing",
+    "lockfile_invalid",
+    "lockfile_unwritable",
+    "module_failed",
+    "tool_not_declared",
 ]
+
+
+def leaves(*bases):
+    return [
+        leaf
+        for leaf in vars(errors).values()
+        if isinstance(leaf, type)
+        and issubclass(leaf, bases)
+        and leaf not in (*bases, UnknownRefusal)
+    ]
+
+
+LEAVES = leaves(Refusal, Outage)
+LOCAL = leaves(LocalRefusal)
 
 
 def test_every_documented_code_has_one_class():
     assert sorted(leaf.code for leaf in LEAVES) == sorted(CODES)
+    assert sorted(leaf.code for leaf in LOCAL) == sorted(LOCAL_CODES)
+
+
+@pytest.mark.parametrize("leaf", [*LEAVES, *LOCAL])
+def test_class_is_a_fact_with_a_name(leaf):
+    assert re.fullmatch("[a-z]+(_[a-z]+)*", leaf.code)
+    assert re.match(r"[A-Z][^\n]*\.(\n|$)", leaf.__doc__), "the title is one sentence"
 
 
 @pytest.mark.parametrize("leaf", LEAVES)
-def test_class_is_a_fact_with_a_name(leaf):
-    assert re.fullmatch("[a-z]+(_[a-z]+)*", leaf.code)
-    assert re.fullmatch(r"[A-Z][^\n]*\.", leaf.__doc__), "the title is one sentence"
+def test_a_code_from_the_service_becomes_its_class_again(leaf):
     assert error_for(leaf.code) is leaf
 
 
-@pytest.mark.parametrize("make", [*LEAVES, error_for("code_of_a_newer_service")])
+@pytest.mark.parametrize("leaf", LOCAL)
+def test_a_service_cannot_claim_what_only_this_machine_can_know(leaf):
+    assert issubclass(error_for(leaf.code), UnknownRefusal)
+
+
+@pytest.mark.parametrize("make", [*LEAVES, *LOCAL, error_for("code_of_a_newer_service")])
 def test_error_keeps_its_facts_through_pickle(make):
     error = make("No such thing.", pointer="/a/0", facts={"count": 2})
     copy = pickle.loads(pickle.dumps(error))
