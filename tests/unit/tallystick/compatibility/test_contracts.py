@@ -39,6 +39,12 @@ def requiring(schema: dict[str, Any], *names: str) -> dict[str, Any]:
     return schema | {"required": [*schema["required"], *names]}
 
 
+def optional(schema: dict[str, Any], name: str, default: Any) -> dict[str, Any]:
+    """Return the schema with a required property made optional, with a default."""
+    given = having(schema, **{name: schema["properties"][name] | {"default": default}})
+    return given | {"required": [each for each in schema["required"] if each != name]}
+
+
 def verdicts(comparison: ContractComparison, producer: Producer) -> dict[str, Answer]:
     return {flow.value: comparison.flows[flow].by(producer).verdict for flow in Flow}
 
@@ -153,6 +159,9 @@ def test_a_missing_output_schema_is_anything_and_said_so(is_old: bool):
         ({"input_schema": having(INPUT, note={"type": "string"})}, "minor"),
         ({"output_schema": having(OUTPUT, total={"type": "integer"})}, "minor"),
         ({"assert_format": True}, "minor"),
+        # Every old call gives the argument, so that the default is for new calls alone.
+        ({"input_schema": optional(INPUT, "customer_id", "anyone")}, "minor"),
+        ({"input_schema": INPUT | {"required": []}}, "minor"),
     ],
 )
 def test_what_a_minor_version_is_enough_for(new: dict[str, Any], expected: str):

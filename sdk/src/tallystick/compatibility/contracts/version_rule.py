@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tallystick.canonical import Json, digest
+from tallystick.canonical import Json, digest, pointer_join, pointer_split, resolve_pointer
 from tallystick.compatibility.changes.change import ChangeKind
 from tallystick.compatibility.contracts.contract_change import ContractChange, ContractChangeKind
 from tallystick.compatibility.contracts.flow import Flow, Passage
@@ -116,7 +116,7 @@ def breaches(
         if flow in idle:
             detail = f"{version} requires what it does not declare, so that the proof says nothing."
             yield Finding(FindingCode.REQUIRES_UNDECLARED, detail, field)
-    yield from _of_changes(changes)
+    yield from _of_changes(old, changes)
 
 
 def _unproven(old: Contract, new: Contract, flows: Mapping[Flow, Passage]) -> Iterator[Finding]:
@@ -141,19 +141,32 @@ def _unproven(old: Contract, new: Contract, flows: Mapping[Flow, Passage]) -> It
         yield Finding(FindingCode.NEW_RESULTS, detail, "/output_schema")
 
 
-def _of_changes(changes: tuple[ContractChange, ...]) -> Iterator[Finding]:
+def _of_changes(old: Contract, changes: tuple[ContractChange, ...]) -> Iterator[Finding]:
     wider = [str(each.new) for each in changes if each.kind is ContractChangeKind.CAPABILITY_ADDED]
     if wider:
         detail = f"A call may touch more: {', '.join(wider)}."
         yield Finding(FindingCode.WIDER_CAPABILITIES, detail, "/capabilities")
     for each in changes:
-        if each.kind in CHANGED_DEFAULTS:
+        if each.kind in CHANGED_DEFAULTS and not _was_always_given(old, each):
             detail = f"The default of {each.path} changes, and with it what a call may do."
             yield Finding(FindingCode.DEFAULT_CHANGED, detail, each.path)
     meanings = [each.why for each in changes if each.kind in CHANGED_ERRORS]
     if meanings:
         detail = f"Errors change their meaning: {'; '.join(meanings)}."
         yield Finding(FindingCode.ERROR_MEANINGS, detail, "/errors")
+
+
+def _was_always_given(old: Contract, change: ContractChange) -> bool:
+    """Tell of a new default whether no old call could be without the property that it stands for.
+
+    Then it changes what no call does. Only a property that stood at the same place is looked for.
+    """
+    *parent, keyword, name, _ = ["", "", *pointer_split(change.path)]
+    if change.kind is not ChangeKind.DEFAULT_ADDED or keyword != "properties":
+        return False
+    schema = resolve_pointer(dict(old.document), pointer_join(*parent[2:]))
+    required = schema.get("required") if isinstance(schema, dict) else None
+    return isinstance(required, list) and name in required
 
 
 def bump(old: Contract, new: Contract, found: tuple[Finding, ...]) -> tuple[Bump, tuple[str, ...]]:
