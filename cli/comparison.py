@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
-from cli.text import plain
+from tallystick.plain import plain
 
 _STYLES: Final = {"compatible": "green", "incompatible": "bold red", "undecided": "yellow"}
 _ROOT: Final = "/"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
-from cli.text import plain
+from tallystick.plain import plain
 
 STYLES: Final[Mapping[str, str]] = {
     "ACTIVE": "green",
