@@ -1,6 +1,6 @@
 """Versioned tool contracts for LLM agents, and a client for the dispatch ledger.
 
-    from tallystick import Client, Contract
+    from tallystick import Client, Contract, contract
 
 Public names load on first use, so that importing the package costs next to nothing.
 """
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
     from tallystick.compatibility.comparison import compare
     from tallystick.compatibility.contracts.comparison import compare_contracts
+    from tallystick.declaring import ContractChangedWarning, contract, contract_of
+    from tallystick.signatures.terms import Injected
     from tallystick.tool_contract import Contract, EffectClass, ToolReference, Version
 
 __all__ = [
@@ -34,10 +36,12 @@ __all__ = [
     "Catalog",
     "Client",
     "Contract",
+    "ContractChangedWarning",
     "Effect",
     "EffectClass",
     "EffectFailed",
     "EffectNotOwned",
+    "Injected",
     "NotSent",
     "Outage",
     "OutcomeUnreported",
@@ -48,6 +52,8 @@ __all__ = [
     "canonical_bytes",
     "compare",
     "compare_contracts",
+    "contract",
+    "contract_of",
     "digest",
     "errors",
     "parse_json",
@@ -68,6 +74,8 @@ _HOMES: Final = {
     ),
     "compatibility.comparison": ("compare",),
     "compatibility.contracts.comparison": ("compare_contracts",),
+    "declaring": ("ContractChangedWarning", "contract", "contract_of"),
+    "signatures.terms": ("Injected",),
     "tool_contract": ("Contract", "EffectClass", "ToolReference", "Version"),
 }
 
