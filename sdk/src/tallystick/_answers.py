@@ -6,11 +6,12 @@ Pure: an answer is bytes. Whatever is not an answer of the registry's is an outa
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from tallystick._requests import Document, Request
 from tallystick.canonical import Json, MalformedJson, parse_json
 from tallystick.errors import (
+    InvalidContract,
     InvalidRequest,
     Outage,
     Refusal,
@@ -18,11 +19,13 @@ from tallystick.errors import (
     ToolSchemaDrift,
     error_for,
 )
-from tallystick.tool_contract import Contract, ToolReference
+from tallystick.tool_contract import Contract, ToolReference, Version
 
 ANSWER_DEPTH_MAX: Final = 256
 """Answers wrap values that are themselves as deep as a request's may be."""
 PASSING_STATUSES: Final = frozenset({429, 502, 503, 504})
+
+_OBJECT: Final = cast("type[Document]", dict)
 
 T = TypeVar("T")
 
@@ -105,6 +108,36 @@ class ContractEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """One line of the list of contracts: which version it is, and how it stands."""
+
+    name: str
+    version: Version
+    state: str
+    suspended: bool
+    schema_hash: str
+    contract_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A contract that is published.
+
+    Attributes:
+        entry: The published version, with the tuple to present.
+        is_new: Whether it was not there before. A request that is sent again, since its answer was
+            lost, finds what it has published.
+        equivalent_to: The versions of the tool that are proven to mean the same, lowest first.
+        warnings: What a person should know of it, each with ``code``, ``path`` and ``detail``.
+    """
+
+    entry: ContractEntry
+    is_new: bool
+    equivalent_to: tuple[str, ...]
+    warnings: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
     """A tuple that the registry accepts, and a lease on that answer for cached plans."""
 
@@ -168,6 +201,21 @@ def read_contract(document: Document) -> ContractEntry:
     )
 
 
+def read_versions(document: Document) -> list[PublishedVersion]:
+    """Return the published versions that an answer lists."""
+    return [_version(each) for each in _list(document, "contracts", _OBJECT)]
+
+
+def read_publication(document: Document) -> Publication:
+    """Return what came of publishing."""
+    return Publication(
+        entry=read_contract(document),
+        is_new=_member(document, "published", bool),
+        equivalent_to=tuple(_list(document, "equivalent_to", str)),
+        warnings=tuple(_list(document, "warnings", _OBJECT)),
+    )
+
+
 def read_resolution(document: Document, reference: ToolReference) -> Resolution:
     """Return what the registry says to a tuple.
 
@@ -206,6 +254,21 @@ def _error_of(problem: Document) -> Refusal | Outage:
         str(detail),
         pointer=_optional(problem, "pointer", str),
         facts=_object(problem, "facts"),
+    )
+
+
+def _version(document: Document) -> PublishedVersion:
+    try:
+        version = Version.parse(_member(document, "version", str))
+    except InvalidContract:
+        raise _unreadable("version") from None
+    return PublishedVersion(
+        name=_member(document, "name", str),
+        version=version,
+        state=_member(document, "state", str),
+        suspended=_member(document, "suspended", bool),
+        schema_hash=_member(document, "schema_hash", str),
+        contract_digest=_member(document, "contract_digest", str),
     )
 
 
@@ -250,6 +313,13 @@ def _object(document: Document, name: str) -> Document | None:
     if value is not None and not isinstance(value, dict):
         raise _unreadable(name)
     return value
+
+
+def _list(document: Document, name: str, kind: type[T]) -> list[T]:
+    values = document.get(name)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        raise _unreadable(name)
+    return cast("list[T]", values)
 
 
 def _unreadable(name: str) -> RegistryUnavailable:

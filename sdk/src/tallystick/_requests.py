@@ -6,23 +6,26 @@ Pure: a request is a value. Nothing here opens a connection, waits, or knows wha
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Required, TypedDict, Unpack, cast
-from urllib.parse import quote, urlsplit
+from typing import Final, Literal, Required, TypeAlias, TypedDict, Unpack, cast
+from urllib.parse import quote, urlencode, urlsplit
 
 from tallystick.canonical import Json, MalformedJson, check_json
 from tallystick.errors import (
     InvalidArguments,
+    InvalidContract,
     InvalidRequest,
     InvalidResult,
     Refusal,
     Unauthenticated,
 )
-from tallystick.tool_contract import ToolReference
+from tallystick.tool_contract import Contract, ToolReference
 
 URL_VARIABLE: Final = "TALLYSTICK_URL"
 TOKEN_VARIABLE: Final = "TALLYSTICK_TOKEN"
 
 Document = dict[str, Json]
+Publishable: TypeAlias = Contract | Mapping[str, Json]
+"""A contract, or the document of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,7 @@ def endpoint(url: str | None, token: str | None, environment: Mapping[str, str])
     """
     url = (url or environment.get(URL_VARIABLE, "")).strip().rstrip("/")
     token = (token or environment.get(TOKEN_VARIABLE, "")).strip()
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+    if not _is_origin(url):
         raise InvalidRequest(f"Pass url=, or set {URL_VARIABLE}, as http(s)://host[:port].")
     # An HTTP library quotes a header that it cannot send: a bad token must not get that far.
     if not token or not all("!" <= character <= "~" for character in token):
@@ -116,6 +118,28 @@ def resolve_request(reference: ToolReference) -> Request:
 def contract_request(name: str, version: str) -> Request:
     """Ask for one published version."""
     return Request("GET", _path("contracts", name, version))
+
+
+def contracts_request(name: str | None) -> Request:
+    """Ask which versions are published, of one tool or of all."""
+    query = "" if name is None else "?" + urlencode({"name": name})
+    return Request("GET", _path("contracts") + query)
+
+
+def publish_request(contract: Publishable, reviewer: str | None, reason: str | None) -> Request:
+    """Publish a contract, signed off by a reviewer where one is given.
+
+    Raises:
+        InvalidContract: The document is not JSON.
+        InvalidRequest: A reviewer without a reason, or a reason without a reviewer.
+    """
+    if (reviewer is None) != (reason is None):
+        raise InvalidRequest("A review is a reviewer and a reason together.", pointer="/review")
+    document = contract.document if isinstance(contract, Contract) else contract
+    body: Document = {"document": _checked(dict(document), InvalidContract)}
+    if reviewer is not None:
+        body["review"] = {"reviewer": reviewer, "reason": reason}
+    return Request("POST", _path("contracts"), body)
 
 
 def effect_request(
@@ -170,6 +194,15 @@ def show_request(effect_id: str) -> Request:
 def heartbeat_request(worker_id: str, label: str) -> Request:
     """Say that a worker is alive."""
     return Request("PUT", _path("workers", worker_id, "heartbeat"), {"label": label})
+
+
+def _is_origin(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that hold no IPv6 address, or a port that is no number
+        return False
+    return is_whole and parts.scheme in {"http", "https"} and "@" not in parts.netloc
 
 
 def _path(*segments: str) -> str:

@@ -27,10 +27,14 @@ from tallystick._answers import (
     ContractEntry,
     EffectEntry,
     Outcome,
+    Publication,
+    PublishedVersion,
     Resolution,
     read_contract,
     read_effect,
+    read_publication,
     read_resolution,
+    read_versions,
 )
 from tallystick._conversation import Setting, converse
 from tallystick._effect import (
@@ -45,13 +49,16 @@ from tallystick._requests import (
     Claim,
     Document,
     EffectTerms,
+    Publishable,
     Report,
     Request,
     cancel_request,
     contract_request,
+    contracts_request,
     dispatch_request,
     effect_request,
     endpoint,
+    publish_request,
     resolve_request,
     show_request,
 )
@@ -72,6 +79,8 @@ __all__ = [
     "NotSent",
     "Outcome",
     "OutcomeUnreported",
+    "Publication",
+    "PublishedVersion",
     "Resolution",
 ]
 
@@ -285,6 +294,24 @@ class Client(_Connected[Effect, Wire, httpx.BaseTransport]):
         """Return a published version and its tuple: for building a runtime, never from a model."""
         return read_contract(self._ask(contract_request(name, version)))
 
+    def contracts(self, name: str | None = None) -> list[PublishedVersion]:
+        """Return the published versions, of one tool or of all, in the order of publishing."""
+        return read_versions(self._ask(contracts_request(name)))
+
+    def publish(
+        self, contract: Publishable, *, reviewer: str | None = None, reason: str | None = None
+    ) -> Publication:
+        """Publish a contract or its document; what is published already, just so, stays as it is.
+
+        A reviewer signs off, with a reason, a change that the version rule would refuse.
+
+        Raises:
+            InvalidContract: The document breaks a rule, with a pointer to the place.
+            ContractExists: Another document is published under this name and version.
+            ReviewRequired: The change needs a new major version, or a review.
+        """
+        return read_publication(self._ask(publish_request(contract, reviewer, reason)))
+
     def call(
         self,
         reference: ToolReference,
@@ -362,6 +389,16 @@ class AsyncClient(_Connected[AsyncEffect, AsyncWire, httpx.AsyncBaseTransport]):
     async def contract(self, name: str, version: str) -> ContractEntry:
         """Return a published version and its tuple; see `Client.contract`."""
         return read_contract(await self._ask(contract_request(name, version)))
+
+    async def contracts(self, name: str | None = None) -> list[PublishedVersion]:
+        """Return the published versions, of one tool or of all; see `Client.contracts`."""
+        return read_versions(await self._ask(contracts_request(name)))
+
+    async def publish(
+        self, contract: Publishable, *, reviewer: str | None = None, reason: str | None = None
+    ) -> Publication:
+        """Publish a contract or its document; see `Client.publish`."""
+        return read_publication(await self._ask(publish_request(contract, reviewer, reason)))
 
     async def call(
         self,

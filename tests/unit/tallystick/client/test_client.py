@@ -155,6 +155,114 @@ def test_a_contract_comes_with_its_tuple(connect):
     assert service.asked == [("GET", "/v1/contracts/billing.send_invoice/1.0", None)]
 
 
+LISTED = {
+    "name": "billing.send_invoice",
+    "version": "1.10",
+    "state": "DEPRECATED",
+    "suspended": True,
+    "schema_hash": CONTRACT.schema_hash,
+    "contract_digest": CONTRACT.contract_digest,
+}
+WARNING = {"code": "accepts_nothing", "path": "/input_schema", "detail": "No call is valid."}
+
+
+def publication(**members):
+    told = {"published": True, "equivalent_to": ["0.9.0"], "warnings": [WARNING]}
+    return httpx.Response(201, json=contract_answer() | told | members)
+
+
+def test_published_versions_are_listed_and_can_be_ordered(connect):
+    older = LISTED | {"version": "1.9.0", "state": "ACTIVE", "suspended": False}
+    service = Service(httpx.Response(200, json={"contracts": [LISTED, older]}))
+    listed = connect(service).contracts()
+    assert [(str(one.version), one.state, one.suspended) for one in listed] == [
+        ("1.10.0", "DEPRECATED", True),
+        ("1.9.0", "ACTIVE", False),
+    ]
+    assert max(listed, key=lambda one: one.version) is listed[0]
+    assert {(one.name, one.contract_digest, one.schema_hash) for one in listed} == {
+        (CONTRACT.name, CONTRACT.contract_digest, CONTRACT.schema_hash)
+    }
+    assert service.asked == [("GET", "/v1/contracts", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("billing.send_invoice", "/v1/contracts?name=billing.send_invoice"),
+        ("a&state=RETIRED#/..", "/v1/contracts?name=a%26state%3DRETIRED%23%2F.."),
+        ("", "/v1/contracts?name="),
+    ],
+)
+def test_the_versions_of_one_tool_are_asked_for_by_its_name(connect, name, asked):
+    service = Service(httpx.Response(200, json={"contracts": []}))
+    assert connect(service).contracts(name) == []
+    assert service.asked == [("GET", asked, None)]
+
+
+@pytest.mark.parametrize("given", [CONTRACT, dict(CONTRACT.document)])
+def test_a_contract_or_its_document_is_published(connect, given):
+    service = Service(publication())
+    published = connect(service).publish(given)
+    assert published.entry.contract == CONTRACT
+    assert published.entry.reference == INVOICE
+    assert (published.is_new, published.equivalent_to) == (True, ("0.9.0",))
+    assert [warning["code"] for warning in published.warnings] == ["accepts_nothing"]
+    assert service.asked == [("POST", "/v1/contracts", {"document": dict(CONTRACT.document)})]
+
+
+def test_what_is_published_already_is_not_new(connect):
+    service = Service(publication(published=False, equivalent_to=[], warnings=[]))
+    published = connect(service).publish(CONTRACT)
+    assert (published.is_new, published.equivalent_to, published.warnings) == (False, (), ())
+
+
+def test_a_publication_whose_answer_was_lost_is_asked_for_again(connect):
+    service = Service("lost", publication(published=False))
+    assert not connect(service).publish(CONTRACT).is_new
+    assert [body for _, _, body in service.asked] == [{"document": dict(CONTRACT.document)}] * 2
+
+
+def test_a_review_is_sent_whole_or_not_at_all(connect):
+    service = Service(publication())
+    client = connect(service)
+    client.publish(CONTRACT, reviewer="grace", reason="callers were asked")
+    review = {"reviewer": "grace", "reason": "callers were asked"}
+    assert service.asked[0][2]["review"] == review
+    for half in ({"reviewer": "grace"}, {"reason": "callers were asked"}):
+        with pytest.raises(errors.InvalidRequest, match="together"):
+            client.publish(CONTRACT, **half)
+    assert len(service.asked) == 1
+
+
+def test_a_document_that_is_not_json_is_refused_before_it_is_sent(connect):
+    service = Service()
+    with pytest.raises(errors.InvalidContract) as raised:
+        connect(service).publish({**CONTRACT.document, "input_schema": {"default": object()}})
+    assert raised.value.pointer == "/input_schema/default"
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "strange"),
+    [
+        ("contracts", (), {}),
+        ("contracts", (), {"contracts": {}}),
+        ("contracts", (), {"contracts": ["billing.send_invoice"]}),
+        ("contracts", (), {"contracts": [LISTED | {"version": "newest"}]}),
+        ("contracts", (), {"contracts": [LISTED | {"contract_digest": None}]}),
+        ("publish", (CONTRACT,), {"published": "yes"}),
+        ("publish", (CONTRACT,), {"equivalent_to": [1]}),
+        ("publish", (CONTRACT,), {"warnings": ["careful"]}),
+        ("publish", (CONTRACT,), {"reference": None}),
+    ],
+)
+def test_a_list_or_a_publication_of_another_form_is_an_outage(connect, method, arguments, strange):
+    whole = publication(**strange) if method == "publish" else httpx.Response(200, json=strange)
+    with pytest.raises(errors.RegistryUnavailable, match="documented form"):
+        getattr(connect(Service(whole)), method)(*arguments)
+
+
 def test_effects_are_shown_and_cancelled_by_id(connect):
     service = Service()
     service.effect = an_effect(events=[{"number": 1}])
@@ -185,6 +293,9 @@ def test_the_token_is_in_no_text(connect):
         ("", TOKEN, errors.InvalidRequest),
         ("registry.test", TOKEN, errors.InvalidRequest),
         ("ftp://registry.test", TOKEN, errors.InvalidRequest),
+        ("http://[registry.test", TOKEN, errors.InvalidRequest),
+        ("http://registry.test:port", TOKEN, errors.InvalidRequest),
+        ("http://registry.test:65536", TOKEN, errors.InvalidRequest),
         ("http://me:s3cret@registry.test", TOKEN, errors.InvalidRequest),
         ("http://registry.test", "", errors.Unauthenticated),
         ("http://registry.test", "s3cret\nHost: x", errors.Unauthenticated),
