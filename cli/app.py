@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import compare, contracts, credentials, effects, grants, rollout, serve, views
+from cli import compare, contracts, credentials, effects, grants, lock, rollout, serve, views
 from cli.command import NOWHERE, ExitCode, Invocation, command
 from cli.connection import JsonObject
 from cli.render import Output
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.add_typer(serve.app)
 app.add_typer(contracts.app)
 app.add_typer(compare.app)
+app.add_typer(lock.app)
 app.add_typer(rollout.app)
 app.add_typer(effects.app, name="effects", rich_help_panel="Effects")
 app.add_typer(credentials.app, name="credentials", rich_help_panel="Access")

@@ -64,26 +64,30 @@ class Place:
 
 
 class Api:
-    """The HTTP API: a call returns the parsed answer, or raises a class of `tallystick.errors`."""
+    """The HTTP API: a call returns the parsed answer, or raises a class of `tallystick.errors`.
+
+    Attributes:
+        http: What the calls go through; its URL and token are those of the service.
+    """
 
     def __init__(self, http: httpx.AsyncClient) -> None:
-        self._http = http
+        self.http = http
 
     async def get(self, *path: str, **query: str | int | bool | None) -> JsonObject:
         """Read what is at `path`, whose segments are given unquoted; a `None` is not asked for."""
         asked = {name: value for name, value in query.items() if value is not None}
-        return await self._answer(self._http.build_request("GET", _join(path), params=asked))
+        return await self._answer(self.http.build_request("GET", _join(path), params=asked))
 
     async def post(self, *path: str, body: Mapping[str, object]) -> JsonObject:
         """Send `body` to `path`, whose segments are given unquoted; a `None` is not sent."""
         sent = {name: value for name, value in body.items() if value is not None}
-        return await self._answer(self._http.build_request("POST", _join(path), json=sent))
+        return await self._answer(self.http.build_request("POST", _join(path), json=sent))
 
     async def _answer(self, request: httpx.Request) -> JsonObject:
         import httpx
 
         try:
-            response = await self._http.send(request)
+            response = await self.http.send(request)
         except httpx.TransportError as error:
             raise RegistryUnavailable(
                 f"The registry at {_origin(request.url)} cannot be reached."

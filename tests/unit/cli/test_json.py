@@ -256,7 +256,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "version": ([], {}),
 }
 # These start the service itself, which takes a database.
-SERVICE = {"init", "serve", "reconcile", "demo"}
+SERVICE = {"init", "serve", "reconcile", "demo", "lock"}
 
 
 def commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,1 @@
+"""The `tallystick` command: checks code against its lockfile, and accepts what has changed."""
