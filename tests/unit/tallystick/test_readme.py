@@ -1,18 +1,26 @@
-"""What the library's README shows is what happens."""
+"""What the library's pages show is what happens."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[3] / "sdk" / "README.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ROOT = Path(__file__).parents[3]
+EXAMPLES = [
+    (page, code)
+    for page in ("sdk/README.md", "docs/lockfile.md")
+    for code in re.findall(
+        r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL
+    )
+]
 
 
 def test_there_are_examples():
-    assert EXAMPLES
+    assert {page for page, _ in EXAMPLES} == {"sdk/README.md", "docs/lockfile.md"}
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
-def test_an_example_runs(code: str):
-    exec(compile(code, str(README), "exec"), {})
+@pytest.mark.parametrize(("page", "code"), EXAMPLES)
+def test_an_example_runs(page: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TALLYSTICK_LOCKFILE", str(tmp_path / "tallystick.lock"))
+    monkeypatch.setenv("TALLYSTICK_FROZEN", "0")
+    exec(compile(code, page, "exec"), {"__name__": "example"})
