@@ -28,6 +28,45 @@ def test_what_says_the_same_is_compatible_with_itself(old: Any, new: Any):
     assert rules(old, new) == {"identity"}
 
 
+def tree(**annotations: Any) -> dict[str, Any]:
+    """Return a recursive schema with more ways into itself than a search can go."""
+    again = {"anyOf": [{"$ref": "#/$defs/tree"}, {"type": "null"}]}
+    branches = [{"type": "boolean"}, {"type": "array", "items": True}, *again["anyOf"]]
+    return {
+        "$ref": "#/$defs/tree",
+        "$defs": {
+            "tree": {
+                "type": "object",
+                "properties": {
+                    "one": {"anyOf": branches},
+                    "many": {"anyOf": [{"type": "array", "items": again}, *branches]},
+                    "named": {"type": "object", "additionalProperties": again},
+                    "left": {**again, **annotations},
+                    "right": again,
+                },
+            }
+        },
+    }
+
+
+def test_no_text_changes_what_a_recursive_schema_says():
+    texts = {"title": "Left", "description": "what stands left", "examples": [{}], "default": None}
+    budget = Budget(100)
+    assert judge(Side(tree()), Side(tree(**texts)), budget).verdict is Answer.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    "reference", ["#/examples/0", "#/default", "#/%65xamples/0", "#/properties/x/examples/0"]
+)
+def test_an_example_that_is_referred_to_is_no_annotation(reference: str):
+    def referring(schema: dict[str, Any]) -> dict[str, Any]:
+        held = {"examples": [schema], "default": schema}
+        return {"$ref": reference, **held, "properties": {"x": held}}
+
+    judgement = judge(Side(referring(TEXT)), Side(referring({"type": "integer"})))
+    assert judgement.verdict is not Answer.COMPATIBLE
+
+
 def test_one_is_not_true():
     assert witness({"const": 1}, {"const": True}) == 1
     assert witness({"enum": [[0]]}, {"enum": [[False]]}) == [0]
