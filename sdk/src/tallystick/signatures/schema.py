@@ -81,6 +81,10 @@ class _Generator(GenerateJsonSchema):
         del kind
         raise PydanticInvalidForJsonSchema(detail)
 
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+        """Refuse a class as a value, of which Pydantic says that it may be anything."""
+        raise PydanticInvalidForJsonSchema(f"a subclass of {schema['cls'].__name__} is no JSON")
+
     def encode_default(self, dft: object) -> object:
         """Return a default as JSON; a set in the same order every time."""
         if type(dft) in _JSON_SCALARS:

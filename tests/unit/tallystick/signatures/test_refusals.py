@@ -38,6 +38,10 @@ def callback(call: Callable[[int], str]):
     """Search."""
 
 
+def kind(error: type[ValueError]):
+    """Search."""
+
+
 def half(x: Union[int, Callable]):  # noqa: UP007
     """Search."""
 
@@ -149,6 +153,7 @@ NO_TEXT = (
             ),
         ),
         (connections, "conn", f"t: parameter `conn`: list[sqlite3.Connection] {JSON}"),
+        (kind, "error", "t: parameter `error`: type[ValueError] has no JSON form"),
         (callback, "call", "t: parameter `call`: collections.abc.Callable[[int], str] has no JSON"),
         (half, "x", "(Cannot generate a JsonSchema for core_schema.CallableSchema)"),
         (
