@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from server.problems import STATUS, problem
-from tallystick.errors import Outage, Refusal, TallystickError, UnknownRefusal
+from tallystick.errors import LocalRefusal, Outage, Refusal, TallystickError, UnknownRefusal
 from tests.api import Api
 from tests.builders import a_contract
 from tests.fixtures import Owner
@@ -17,9 +17,9 @@ CANARY = "canary-4111111111111111"
 
 
 def classes(base: type[TallystickError] = TallystickError) -> Iterator[type[Any]]:
-    """Return every error that has a code, but for the one that stands for codes of the future."""
+    """Return every error that goes over the wire, but for the one that stands for future codes."""
     for found in base.__subclasses__():
-        if "code" in vars(found) and not issubclass(found, UnknownRefusal):
+        if "code" in vars(found) and not issubclass(found, UnknownRefusal | LocalRefusal):
             yield found
         yield from classes(found)
 
