@@ -1,10 +1,9 @@
 """What lies between the contract that a lockfile accepts and the one that the code has.
 
-Pure. A tool that is as it was accepted costs no more than two texts that are held side by side;
-the engine that compares contracts is loaded for the others.
+Pure. A tool that is as it was accepted costs no more than a walk through both documents; the engine
+that compares contracts is loaded for the others.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,6 +14,7 @@ from tallystick.lockfile.entry import Entry, Level
 
 if TYPE_CHECKING:
     from tallystick.compatibility.contracts.comparison import ContractComparison
+    from tallystick.compatibility.contracts.flow import Flow, Passage
     from tallystick.compatibility.contracts.version_rule import Bump
     from tallystick.tool_contract import Contract, Version
 
@@ -88,7 +88,9 @@ def drift_of(name: str, entry: Entry | None, document: Mapping[str, Json] | None
     stated = _stated_version(document)
     if entry is None:
         return Drift(name, Level.NEW, None, {**document, "version": stated or FIRST_VERSION})
-    if stated in (None, entry.version) and _text(document) == _text(entry.document):
+    if stated in (None, entry.version) and _is_same(
+        {**document, "version": entry.version}, {**entry.document}
+    ):
         return Drift(name, Level.UNCHANGED, entry, dict(entry.document))
     return _compared(name, entry, document, stated)
 
@@ -99,10 +101,15 @@ def _stated_version(document: Mapping[str, Json]) -> str | None:
     return f"{stated}.0" if stated is not None and stated.count(".") == 1 else stated
 
 
-def _text(document: Mapping[str, Json]) -> str:
-    # As text, since Python takes 0, 0.0 and False for equal.
-    members = {key: value for key, value in document.items() if key != "version"}
-    return json.dumps(members, sort_keys=True)
+def _is_same(one: Json, other: Json) -> bool:
+    """Tell whether two values are the same JSON, where Python takes 0, 0.0 and False for equal."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            _is_same(value, other[key]) for key, value in one.items()
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return type(one) is type(other) and one == other
 
 
 def _compared(name: str, entry: Entry, document: Mapping[str, Json], stated: str | None) -> Drift:
@@ -116,27 +123,31 @@ def _compared(name: str, entry: Entry, document: Mapping[str, Json], stated: str
     needed = _raised(old.version, comparison.bump)
     if stated is None and str(needed) != first_guess:
         # The sentences of a comparison name the versions, so that it has to know the right one.
-        comparison = _comparison(old, Contract.parse({**document, "version": str(needed)}))
+        new = Contract.parse({**document, "version": str(needed)})
+        comparison = _comparison(old, new, comparison.flows)
     findings = ()
     if stated is not None and Version.parse(stated) < needed:
         detail = f"The code states version {stated}; this change asks for {needed} or higher."
         findings = (DriftFinding(DriftCode.VERSION_TOO_LOW, detail, "/version"),)
-    new = dict(comparison.new.document)
-    return Drift(name, level_of(comparison), entry, new, comparison, findings)
+    accepted = dict(comparison.new.document)
+    return Drift(name, level_of(comparison), entry, accepted, comparison, findings)
 
 
-def _comparison(old: "Contract", new: "Contract") -> "ContractComparison":
+def _comparison(
+    old: "Contract", new: "Contract", flows: "Mapping[Flow, Passage] | None" = None
+) -> "ContractComparison":
     """Compare two contracts as code keeps them: a UUID or a date is refused in any other form.
 
-    A contract that says what `format` means to it is taken at its word.
+    A contract that says what `format` means to it is taken at its word. What passes between them
+    takes longest to find out, and is given if it is known.
     """
     from tallystick.compatibility.contracts.comparison import compare_contracts
     from tallystick.tool_contract import Contract
 
     if any("assert_format" in each.document for each in (old, new)):
-        return compare_contracts(old, new)
+        return compare_contracts(old, new, flows=flows)
     kept = (Contract.parse({**each.document, "assert_format": True}) for each in (old, new))
-    return replace(compare_contracts(*kept), old=old, new=new)
+    return replace(compare_contracts(*kept, flows=flows), old=old, new=new)
 
 
 def _accepted(entry: Entry) -> "Contract":

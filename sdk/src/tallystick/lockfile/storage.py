@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os.path import samestat
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,7 @@ def read(path: Path) -> Lock:
     Raises:
         LockfileInvalid: It cannot be read, or is no lockfile.
     """
-    status = _status(path)
-    if status is None:
-        return EMPTY
-    known = _KNOWN.get(path)
-    if known is None or known.signature != _signature(status):
-        known = _load(path, status)
-    return known.lock
+    return _known(path).lock
 
 
 def change(path: Path, edit: Callable[[Lock], Lock]) -> Lock:
@@ -61,17 +56,19 @@ def change(path: Path, edit: Callable[[Lock], Lock]) -> Lock:
         LockfileUnwritable: It cannot be written, or another process holds it for too long.
     """
     read(path)  # A file that cannot be used is refused before anything is made beside it.
-    path = Path(os.path.realpath(path))
-    with _guarded(path) as folder:
-        status = _status(path)
-        known = _NOTHING if status is None else _load(path, status)
+    target = Path(os.path.realpath(path))
+    with _guarded(target) as folder:
+        # Read once more, whatever it looks like: a network's file system may tell of times that are
+        # past, and what another host wrote would be lost.
+        status = _status(target)
+        known = _NOTHING if status is None else _load(target, status)
         edited = edit(known.lock)
         if edited is known.lock:
             return edited
         content = write_lock(edited).encode()
         if content != known.content:
-            _replace(path, content, folder)
-            _KNOWN[path] = _Known(None, content, edited)
+            signature = _replace(target, content, folder)
+            _KNOWN[path] = _KNOWN[target] = _Known(signature, content, edited)
         return edited
 
 
@@ -88,7 +85,7 @@ class _Known:
     """What this process last read or wrote of a file.
 
     Args:
-        signature: The file's, if it was read; a file that was written is looked at once more.
+        signature: The file's; None if there was none, or if it may be another by now.
         content: Its bytes; None if there was no file.
         lock: What they say.
     """
@@ -109,6 +106,15 @@ def _status(path: Path) -> os.stat_result | None:
         return None
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
+
+
+def _known(path: Path) -> _Known:
+    """Return what a file holds; it is only read if it is not as this process left it."""
+    status = _status(path)
+    if status is None:
+        return _NOTHING
+    known = _KNOWN.get(path, _NOTHING)
+    return known if known.signature == _signature(status) else _load(path, status)
 
 
 def _signature(status: os.stat_result) -> tuple[int, ...]:
@@ -182,7 +188,8 @@ def _guarded(path: Path) -> Generator[Path]:
         guard.release()
 
 
-def _replace(path: Path, content: bytes, folder: Path) -> None:
+def _replace(path: Path, content: bytes, folder: Path) -> tuple[int, ...] | None:
+    """Give a file new content; return its signature, unless others have been at it already."""
     # One name for all writers, so that what a killed one leaves is out of sight, and not for long.
     fresh = folder / f"{path.name}.new"
     try:
@@ -191,6 +198,7 @@ def _replace(path: Path, content: bytes, folder: Path) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+            written = os.fstat(file.fileno())
         if path.exists():
             if not os.access(path, os.W_OK):
                 raise _unwritable(path, "it is read-only")
@@ -201,6 +209,10 @@ def _replace(path: Path, content: bytes, folder: Path) -> None:
     finally:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
+    status = _status(path)
+    if status is None or not samestat(status, written) or status.st_mtime_ns != written.st_mtime_ns:
+        return None
+    return _signature(status)
 
 
 def _unwritable(path: Path, reason: Exception | str) -> LockfileUnwritable:

@@ -69,9 +69,7 @@ def write_lock(lock: Lock) -> str:
         InvalidContract: An entry that has no hashes yet holds no valid contract.
         TooLarge: Likewise, for one that exceeds a limit.
     """
-    tools = ",\n".join(
-        f"    {_dumped(name)}: {_written(entry)}" for name, entry in sorted(lock.entries.items())
-    )
+    tools = ",\n".join([_written(name, entry) for name, entry in sorted(lock.entries.items())])
     body = f"{{\n{tools}\n  }}" if tools else "{}"
     return f'{{\n  "{_FORMAT_KEY}": {FORMAT},\n  "tools": {body}\n}}\n'
 
@@ -218,7 +216,7 @@ def _dumped(value: object) -> str:
 
 # Each import of a new tool writes the whole file, of which all but one entry is as it was.
 @lru_cache(maxsize=4096)
-def _written(entry: Entry) -> str:
+def _written(name: str, entry: Entry) -> str:
     source = {} if entry.source is None else {"source": entry.source}
     members = {
         "accepted_at": entry.accepted_at,
@@ -226,7 +224,7 @@ def _written(entry: Entry) -> str:
         **asdict(entry.hashes),
         **source,
     }
-    return _dumped(members).replace("\n", "\n    ")
+    return f"    {_dumped(name)}: {_dumped(members)}".replace("\n", "\n    ")
 
 
 # --- checking -------------------------------------------------------------------------------------

@@ -44,9 +44,9 @@ def parameters_given(
     }
     meant = resolved(annotations, definition, tool)
     given = [
-        each.replace(annotation=meant.get(each.name, Parameter.empty))
+        each if each.annotation is meaning else each.replace(annotation=meaning)
         for each in asked
-        if not is_injected(meant.get(each.name))
+        if not is_injected(meaning := meant.get(each.name, Parameter.empty))
     ]
     for each in given:
         if each.kind in _UNNAMED:

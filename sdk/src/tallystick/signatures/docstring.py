@@ -1,7 +1,7 @@
 """What a docstring says of a tool, its parameters and its result.
 
-Sections are found here, so that a text without any costs next to nothing; what stands in them is
-read by `docstring_parser`, in the style that their headings have.
+Sections are found here, so that a text without any costs next to nothing. What stands in those of
+NumPy's and Sphinx's style is read by `docstring_parser`.
 """
 
 import inspect
@@ -10,22 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from docstring_parser import Docstring as ParsedDocstring
+from tallystick.signatures.google_style import TITLES, read_google
 
-_TITLES: Final = (
-    "Args|Arguments|Parameters|Params|Attributes|Returns|Yields|Raises|Exceptions|Except|Examples?"
-)
 # Beside the titles, what NumPy's style alone has: https://numpydoc.readthedocs.io/en/latest/format.html
-_NUMPY_TITLES: Final = f"{_TITLES}|Other Parameters|Receives|Warns"
+_NUMPY_TITLES: Final = f"{TITLES}|Other Parameters|Receives|Warns"
 _FIELDS: Final = (
     "param|parameter|arg|argument|key|keyword|type|returns?|rtype|yields?|raises?|except|exception"
     "|[ic]?var|meta"
 )
 
-# By the parser's module: a section, from its heading to the last line that belongs to it.
+# By the style, which for others than Google's is the parser's module: a section, from its heading
+# to the last line that belongs to it.
 _SECTIONS: Final = MappingProxyType(
     {
         "rest": re.compile(
@@ -37,7 +34,7 @@ _SECTIONS: Final = MappingProxyType(
             re.MULTILINE,
         ),
         "google": re.compile(
-            rf"^(?:{_TITLES}):[ \t]*$(?=\n+[ \t]+\S)(?:\n(?:[ \t].*)?)*", re.MULTILINE
+            rf"^(?:{TITLES}):[ \t]*$(?=\n+[ \t]+\S)(?:\n(?:[ \t].*)?)*", re.MULTILINE
         ),
     }
 )
@@ -70,35 +67,38 @@ def read_docstring(text: str | None) -> Docstring:
     cleaned = inspect.cleandoc(text or "").strip()
     for style, section in _SECTIONS.items():
         found = section.findall(cleaned)
-        parsed = _parsed(style, found) if found else None
-        if parsed is not None:
-            description = _BLANK_LINES.sub("\n\n", section.sub("", cleaned)).strip()
-            return Docstring(description, _parameters(parsed), _result(parsed))
+        told = _told(style, found) if found else None
+        if told is not None:
+            parameters, result = told
+            return Docstring(
+                description=_BLANK_LINES.sub("\n\n", section.sub("", cleaned)).strip(),
+                parameters={
+                    name.strip(" *"): _unwrapped(text)
+                    for names, text in parameters
+                    if text
+                    for name in names.split(",")
+                },
+                returns=_unwrapped(result) if result else None,
+            )
     return Docstring(cleaned, {}, None)
 
 
-def _parsed(style: str, sections: list[str]) -> "ParsedDocstring | None":
+def _told(style: str, sections: list[str]) -> tuple[list[tuple[str, str]], str | None] | None:
+    """Return what sections say of parameters, by their names, and of the result."""
+    if style == "google":
+        return read_google(sections)
+    from docstring_parser import Docstring as Parsed
     from docstring_parser import ParseError
 
     try:
         # The parsers take the first line for a summary, and judge indentation without it.
-        return import_module(f"docstring_parser.{style}").parse("\n" + "\n".join(sections))
+        text = "\n" + "\n".join(sections)
+        parsed: Parsed = import_module(f"docstring_parser.{style}").parse(text)
     except ParseError:
         return None
-
-
-def _parameters(parsed: "ParsedDocstring") -> dict[str, str]:
-    return {
-        name.strip(" *"): _unwrapped(each.description)
-        for each in parsed.params
-        if each.description
-        for name in each.arg_name.split(",")
-    }
-
-
-def _result(parsed: "ParsedDocstring") -> str | None:
-    told = [each for each in parsed.many_returns if each.description and not each.is_generator]
-    return _unwrapped(told[0].description or "") if told else None
+    results = (each.description for each in parsed.many_returns if not each.is_generator)
+    parameters = [(each.arg_name, each.description or "") for each in parsed.params]
+    return parameters, next(filter(None, results), None)
 
 
 def _unwrapped(text: str) -> str:

@@ -27,7 +27,7 @@ _PROPERTIES: Final = ("input_schema", "properties")
 # What tells a model of Pydantic, a dataclass and a typed dictionary from any other class.
 _HAS_FIELDS: Final = ("__pydantic_core_schema__", "__dataclass_fields__", "__total__")
 # What may be outside strict JSON: NUL, surrogates, numbers that are not exact everywhere.
-_DOUBTFUL: Final = re.compile(r"\\u(?:0000|d[89a-f])|[0-9]{16}|e\+")
+_DOUBTFUL: Final = tuple(map(re.compile, (r"\\u(?:0000|d[89a-f])", "[0-9]{16}", r"e\+")))
 
 
 def document_of(target: object, terms: Terms) -> dict[str, Json]:
@@ -160,8 +160,10 @@ def _strict(document: Mapping[str, object], tool: str) -> dict[str, Json]:
     try:
         text = json.dumps(document, allow_nan=False)
         plain: dict[str, Json] = json.loads(text)
-        # The walk names every fault, and takes ten times as long.
-        return cast("dict[str, Json]", check_json(plain)) if _DOUBTFUL.search(text) else plain
+        if any(each.search(text) for each in _DOUBTFUL):
+            # The walk names every fault, and takes ten times as long.
+            return cast("dict[str, Json]", check_json(plain))
+        return plain
     except MalformedJson as error:
         raise _not_json(tool, error.pointer, error.detail) from None
     except (TypeError, ValueError) as error:

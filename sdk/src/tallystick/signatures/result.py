@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Generator, Iterator
+from functools import cache
 from types import FunctionType
-from typing import Annotated, Final, Never, NoReturn, get_args, get_origin
+from typing import Annotated, Any, Final, Never, NoReturn, get_args, get_origin
 
 from tallystick.canonical import Json
 from tallystick.errors import SignatureUnsupported
@@ -44,7 +45,7 @@ def output_schema(
     if (get_origin(result) or result) in (*_STREAMS, *_LATER, *_NEVER):
         return None
     try:
-        schema = schema_of(result, "serialization")
+        schema = _kept(result) if _is_of_builtins(result) else schema_of(result, "serialization")
     except NoJsonForm as error:
         raise SignatureUnsupported(
             f"{tool}: {place_of(RETURN)}: {described(result)} has no JSON form; annotate the JSON"
@@ -52,8 +53,23 @@ def output_schema(
             facts={"tool": tool, "parameter": RETURN},
         ) from error
     if description is not None and not _is_described(result):
-        schema["description"] = description
+        return {**schema, "description": description}
     return schema
+
+
+@cache  # most tools return one of a few types, and Pydantic takes longer than all that is ours
+def _kept(annotation: object) -> dict[str, Json]:
+    return schema_of(annotation, "serialization")
+
+
+def _is_of_builtins(annotation: object) -> bool:
+    """Tell whether an annotation names builtin types alone, so that equal ones mean the same.
+
+    Others need not: a union and a `Literal` are equal to one in another order.
+    """
+    kind = get_origin(annotation) or annotation
+    is_builtin = kind is Any or (type(kind) is type and kind.__module__ == "builtins")
+    return is_builtin and all(map(_is_of_builtins, get_args(annotation)))
 
 
 def _awaited(annotation: object) -> object:

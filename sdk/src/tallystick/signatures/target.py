@@ -50,6 +50,8 @@ def definition_of(target: object) -> FunctionType | type:
     Raises:
         SignatureUnsupported: There is none that is written in Python.
     """
+    if type(target) is FunctionType and not target.__dict__:  # most of them; nothing is beneath
+        return target
     found = target
     while (beneath := _beneath(found)) is not None:
         found = beneath
@@ -76,7 +78,7 @@ def origin_of(target: object) -> Origin:
     return Origin(
         module=_main_name(names) if module in _MAIN else module,
         qualname=definition.__qualname__.removesuffix(_CALL),
-        file=None if file is None or file.startswith("<") else str(Path(file).absolute()),
+        file=None if file is None or file.startswith("<") else _absolute(file),
         line=line,
     )
 
@@ -123,6 +125,11 @@ def _beneath(target: object) -> object:
             return getattr(target, layer)
     call = call_of(target)
     return call if isinstance(call, FunctionType) else None
+
+
+def _absolute(file: str) -> str:
+    # Nearly all of them are, and a `Path` takes longer than all else that is asked of a target.
+    return file if file.startswith("/") else str(Path(file).absolute())
 
 
 def _no_definition(target: object) -> str:

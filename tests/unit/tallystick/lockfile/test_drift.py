@@ -38,6 +38,11 @@ def test_equal_numbers_are_unchanged():
     assert drift(old, new).level is Level.UNCHANGED
 
 
+def test_what_python_takes_for_equal_and_json_does_not_is_a_change():
+    old, new = (taking({"on": {"default": {"of": [1, each]}}}) for each in (0, False))
+    assert drift(old, new).level is Level.REVIEW
+
+
 def test_tool_without_an_entry_is_new():
     found = drift_of("shop.tools.search", None, SEARCH)
     assert (found.level, found.entry, found.comparison) == (Level.NEW, None, None)

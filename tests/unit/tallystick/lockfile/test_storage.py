@@ -173,6 +173,17 @@ def test_symbolic_link_stays_one(tmp_path, is_there):
     assert read(link).entries.keys() == read(target).entries.keys()
 
 
+def test_what_was_written_is_known_until_others_write(tmp_path):
+    path, link = tmp_path / "tools.lock", tmp_path / "tallystick.lock"
+    link.symlink_to("tools.lock")
+    written = change(link, add)
+    assert read(link) is read(path) is written
+
+    path.write_text(write_lock(a_lock("shop.b")))
+    assert [*read(link).entries] == [*read(path).entries] == ["shop.b"]
+    assert change(link, add).entries.keys() == {"shop.b", SEARCH.name}
+
+
 def test_what_a_killed_writer_left_is_in_nobodys_way(path):
     change(path, add)
     leftover = path.parent / ".tallystick/tallystick.lock.new"

@@ -139,6 +139,19 @@ TITLES = "The titles, the best one first."
         ("Go.\n\nArgs:\nnone", Docstring("Go.\n\nArgs:\nnone", {}, None)),
         ("Go.\n\nArgs:\n    none", Docstring("Go.\n\nArgs:\n    none", {}, None)),
         (":param a b c d: x", Docstring(":param a b c d: x", {}, None)),
+        # What can be read of a section is read: a line without a colon goes on with the text.
+        (
+            "Go.\n\nArgs:\n    x: The x,\n    all of it\n\n    y: The y.",
+            Docstring("Go.", {"x": "The x, all of it", "y": "The y."}, None),
+        ),
+        (
+            "Go.\n\nArgs:\n    x: The x.\n\nRaises:\n    ValueError if it is none.",
+            Docstring("Go.", {"x": "The x."}, None),
+        ),
+        (
+            "Go.\n\nArgs:\n  x (:class:`X`, optional): The x.\n  y (a (b)) of: (The) y: all.",
+            Docstring("Go.", {"x": "The x.", "y": "(The) y: all."}, None),
+        ),
         # A parameter that is named and not explained says nothing.
         ("Go.\n\nArgs:\n    x:\n    y: The y.", Docstring("Go.", {"y": "The y."}, None)),
     ],
@@ -148,7 +161,13 @@ def test_each_style_says_the_same(text, read):
 
 
 def test_a_docstring_is_read_in_time_that_grows_with_its_length():
-    for text in ("Args:" + "\n" * 100_000, ":param x: a\n" * 5_000, "a\n---\n" * 20_000):
+    hostile = ("(" * 100_000, "a)" * 50_000, "a (b)" * 20_000, " a\n" * 20_000, "a:\n" * 20_000)
+    for text in (
+        "Args:" + "\n" * 100_000,
+        ":param x: a\n" * 5_000,
+        "a\n---\n" * 20_000,
+        *(f"Args:\n x: {each}\n y ({each}\n {each}: b" for each in hostile),
+    ):
         read_docstring(text)
 
 

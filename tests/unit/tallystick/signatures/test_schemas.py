@@ -1,6 +1,7 @@
 """The schemas that types get: exact, without invented titles, and as a contract may hold them."""
 
 import enum
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -442,6 +443,21 @@ def test_a_coroutine_s_result_is_written_in_serialization_mode():
         "items": {"$ref": "#/$defs/Inner"},
         "$defs": {"Inner": INNER},
     }
+
+
+def test_results_whose_types_python_takes_for_equal_are_told_apart():
+    def returning(kind: Any) -> str:
+        def tool(): ...
+
+        tool.__annotations__["return"] = kind
+        return json.dumps(describe(tool)["output_schema"])
+
+    for one, other in (
+        (list[int | str], list[str | int]),
+        (dict[str, Literal[1, 2]], dict[str, Literal[2, 1]]),
+    ):
+        assert one == other
+        assert returning(one) != returning(other)
 
 
 def test_a_recursive_result_is_a_contract_s():

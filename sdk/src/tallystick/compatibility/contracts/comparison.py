@@ -95,7 +95,13 @@ def _named(contract: Contract) -> dict[str, Json]:
     }
 
 
-def compare_contracts(old: Contract, new: Contract, *, budget: int = STEPS) -> ContractComparison:
+def compare_contracts(
+    old: Contract,
+    new: Contract,
+    *,
+    budget: int = STEPS,
+    flows: Mapping[Flow, Passage] | None = None,
+) -> ContractComparison:
     """Compare two contracts.
 
     Inputs are compared as old calls against the new version, outputs as new results against the old
@@ -106,9 +112,10 @@ def compare_contracts(old: Contract, new: Contract, *, budget: int = STEPS) -> C
         old: The contract that is in use.
         new: The contract that is to stand beside or after it.
         budget: The steps of each single judgement, of which there are fewer than 20.
+        flows: What passes between them, if it is known, as between two that had other versions.
     """
     before, after = Boundary.of(old), Boundary.of(new)
-    flows = judge_flows(before, after, budget)
+    flows = judge_flows(before, after, budget) if flows is None else flows
     changed = tuple(_changes(old, new, flows, before, after))
     found = tuple(breaches(old, new, flows, changed, _idle(before, after, budget)))
     rises, rule = bump(old, new, found)
