@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final, LiteralString
 from uuid import UUID
 
-from psycopg import AsyncTransaction, OperationalError, errors
+from psycopg import AsyncTransaction, Error, OperationalError, errors
 from psycopg.errors import Diagnostic
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -87,6 +87,7 @@ class Database:
 
     async def _once(self, tenant_id: UUID | None, work: Work[Result]) -> Result:
         warnings: list[str | None] = []
+        held: Connection | None = None
 
         def hear(notice: Diagnostic) -> None:
             if notice.sqlstate == _NOT_DURABLE:
@@ -94,6 +95,7 @@ class Database:
 
         try:
             async with self._pool.connection() as connection:
+                held = connection
                 connection.add_notice_handler(hear)
                 try:
                     async with connection.transaction() as transaction:
@@ -109,7 +111,11 @@ class Database:
                     connection.remove_notice_handler(hear)
         except (errors.DeadlockDetected, errors.SerializationFailure):
             raise
-        except (OperationalError, PoolTimeout) as fault:
+        except Error as fault:
+            # A connection that ends in the middle of an answer has no class of errors of its own.
+            is_lost = held is None or held.closed
+            if not is_lost and not isinstance(fault, OperationalError):
+                raise
             # The commit may have happened: who asked must look again, and may not act on this.
             raise RegistryUnavailable("The database did not confirm the transaction.") from fault
         if warnings:

@@ -216,7 +216,9 @@ class Fleet:
             status = process.poll()
             if status is None or (name.startswith("worker") and status == 0):
                 continue
-            assert name in ("server", "reconciler"), f"{name} ended by itself: {self._tail(name)}"
+            # Why a worker ends is often in what the server says.
+            ended = f"{name} ended by itself: {self._tail(name)}\n\n{self._tail('server')}"
+            assert name in ("server", "reconciler"), ended
             assert status == UNREACHABLE, f"{name} ended with {status}: {self._tail(name)}"
             self.note(f"{name} found no database")
             self._down(name, 0.2)
@@ -227,7 +229,7 @@ class Fleet:
     def _tail(self, name: str) -> str:
         """Return the end of what a process said."""
         lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
-        return "\n".join(lines[-30:])
+        return "\n".join(lines[-60:])
 
     def _fell(self, name: str, down_seconds: float) -> None:
         self._kill(name)
