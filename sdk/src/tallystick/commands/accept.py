@@ -11,7 +11,7 @@ from tallystick.commands.context import Context
 from tallystick.commands.examination import Examination, Tool, examine
 from tallystick.commands.exit_code import ExitCode
 from tallystick.commands.options import Subparsers, add_code_options, add_command
-from tallystick.commands.terminal import columns
+from tallystick.commands.terminal import columns, version_step
 from tallystick.commands.wrong_usage import WrongUsage
 from tallystick.errors import ModuleFailed
 from tallystick.lockfile.drift import drift_of
@@ -161,11 +161,8 @@ class _Acceptance:
 def _told(steps: Iterable[Step]) -> Iterator[str]:
     changed = [step for step in steps if step.done != "unchanged"]
     if changed:
-        yield from columns([(step.done, step.name, _versions(step)) for step in changed])
+        yield from columns(
+            [(each.done, each.name, version_step(each.before, each.after)) for each in changed]
+        )
     else:
         yield "Nothing to accept: the code matches the lockfile."
-
-
-def _versions(step: Step) -> str:
-    versions = [each for each in (step.before, step.after) if each is not None]
-    return " -> ".join(dict.fromkeys(versions))

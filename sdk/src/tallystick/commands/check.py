@@ -11,7 +11,7 @@ from tallystick.commands.context import Context
 from tallystick.commands.examination import Examination, examine
 from tallystick.commands.options import Subparsers, add_code_options, add_command
 from tallystick.commands.report import Report, Row, exit_code
-from tallystick.commands.terminal import LEVEL_COLOURS, Painter, columns, count
+from tallystick.commands.terminal import LEVEL_COLOURS, Painter, columns, count, version_step
 from tallystick.commands.wrong_usage import WrongUsage
 from tallystick.lockfile.entry import Level
 from tallystick.plain import plain
@@ -122,7 +122,15 @@ def _told(
     paint: Painter,
 ) -> Iterator[str]:
     lines = columns(
-        [(row.name, _verdict(row), versions(row), _place(row, context)) for row in report.rows]
+        [
+            (
+                row.name,
+                _verdict(row),
+                version_step(row.accepted_version, row.version),
+                _place(row, context),
+            )
+            for row in report.rows
+        ]
     )
     for row, line in zip(report.rows, lines, strict=True):
         yield paint(LEVEL_COLOURS[row.level], line)
@@ -140,12 +148,6 @@ def _verdict(row: Row) -> str:
     from tallystick.lockfile.wording import verdict
 
     return "was not checked" if row.drift is None else verdict(row.drift)
-
-
-def versions(row: Row) -> str:
-    """Return the version that a tool has, or the step that it would make by being accepted."""
-    found = [each for each in (row.accepted_version, row.version) if each is not None]
-    return " -> ".join(dict.fromkeys(found))
 
 
 def _place(row: Row, context: Context) -> str:

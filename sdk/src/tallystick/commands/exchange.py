@@ -19,7 +19,7 @@ from tallystick.commands.context import Context
 from tallystick.commands.exit_code import ExitCode
 from tallystick.commands.options import Subparsers, add_command
 from tallystick.commands.selection import select
-from tallystick.commands.terminal import columns, count
+from tallystick.commands.terminal import columns, count, version_step
 from tallystick.commands.wrong_usage import WrongUsage
 from tallystick.errors import (
     InvalidContract,
@@ -372,8 +372,8 @@ def _pull(arguments: argparse.Namespace, context: Context) -> int:
 
 
 def _pulled_cells(pulled: Pulled) -> tuple[str, str, str, str]:
-    versions = [each.version for each in (pulled.before, pulled.after) if each is not None]
-    step = " -> ".join(dict.fromkeys(versions))
+    before, after = (each and each.version for each in (pulled.before, pulled.after))
+    step = version_step(before, after)
     return pulled.level or "left", pulled.name, step, pulled.note
 
 

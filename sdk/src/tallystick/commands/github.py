@@ -12,7 +12,7 @@ from typing import Final
 from tallystick.canonical import Json
 from tallystick.commands.difference import Difference, Severity, differences, unchecked
 from tallystick.commands.report import Report
-from tallystick.commands.terminal import count
+from tallystick.commands.terminal import count, version_step
 from tallystick.compatibility.contracts.flow import Flow
 from tallystick.compatibility.verdict import Witness
 from tallystick.lockfile.drift import Drift
@@ -124,8 +124,7 @@ def _overview(report: Report, found: Sequence[Difference]) -> Iterator[str]:
         yield from _table_head("Tool", "What", "Version")
         for each in found:
             row = each.row
-            known = [version for version in (row.accepted_version, row.version) if version]
-            versions = " → ".join(dict.fromkeys(known))
+            versions = version_step(row.accepted_version, row.version, arrow=" → ")
             yield _table_row(_code(row.name), _text(verdict(each.drift)), _text(versions))
     else:
         verb = "is" if checked == 1 else "are"

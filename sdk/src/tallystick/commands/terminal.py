@@ -66,6 +66,11 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def version_step(before: str | None, after: str | None, *, arrow: str = " -> ") -> str:
+    """Return the way from one version to another, or the one version that there is."""
+    return arrow.join(dict.fromkeys(each for each in (before, after) if each is not None))
+
+
 def count(number: int, noun: str) -> str:
     """Return a number of things in words: `1 tool`, `2 tools`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

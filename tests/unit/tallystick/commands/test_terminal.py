@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from tallystick.commands.terminal import Colour, Painter, columns, count
+from tallystick.commands.terminal import Colour, Painter, columns, count, version_step
 from tallystick.plain import plain
 
 
@@ -53,3 +53,17 @@ def test_without_colour_a_text_is_left_as_it_is():
 @pytest.mark.parametrize(("number", "told"), [(0, "0 tools"), (1, "1 tool"), (2, "2 tools")])
 def test_things_are_counted_in_words(number, told):
     assert count(number, "tool") == told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("1.0.0", "2.0.0", "1.0.0 -> 2.0.0"),
+        ("1.0.0", "1.0.0", "1.0.0"),
+        (None, "1.0.0", "1.0.0"),
+        ("1.0.0", None, "1.0.0"),
+        (None, None, ""),
+    ],
+)
+def test_a_step_from_version_to_version(before, after, told):
+    assert version_step(before, after) == told
