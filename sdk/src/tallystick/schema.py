@@ -5,6 +5,7 @@ patterns (linear time only), references (inside the document only) and the numbe
 """
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -18,7 +19,7 @@ from tallystick.canonical import (
     count_values,
 )
 from tallystick.errors import InvalidContract, TooLarge
-from tallystick.schema_faults import first_line, schema_faults
+from tallystick.schema_faults import EVALUATIONS_MAX, evaluations, first_line, schema_faults
 from tallystick.subschema import (
     DIALECTS,
     DRAFT_04,
@@ -59,9 +60,17 @@ SCHEMA_BYTES_MAX: Final = 256 * 1024
 SCHEMA_DEPTH_MAX: Final = 64
 
 EXPLAIN_COST_MAX: Final = 100_000
+VALIDATION_COST_MAX: Final = 10_000_000
+REDACTION_STEPS_MAX: Final = 200_000
+
+_CHARS_OF_A_VALUE: Final = (
+    16  # as long as a text of so many is looked through, a value is looked at
+)
 
 ANNOTATIONS: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 REDACTED: Final = "x-redacted"
+
+_CONTENT: Final = re.compile("/contentSchema(?=/|$)")
 
 # Keywords whose arrays are sets, and those that map names to such arrays.
 _SETS: Final = frozenset({"required", "enum", "type"})
@@ -154,8 +163,9 @@ class Validator:
     unless `assert_format` says otherwise. Equal schemas share one compiled form.
     """
 
-    def __init__(self, schema: Json, engine: "jsonschema_rs.Validator") -> None:
+    def __init__(self, schema: Json, text: str, engine: "jsonschema_rs.Validator") -> None:
         self._schema = schema
+        self._text = text
         self._engine = engine
 
     @classmethod
@@ -176,7 +186,7 @@ class Validator:
             ValueError: The schema cannot be compiled.
         """
         text = json.dumps(schema, sort_keys=True, allow_nan=False)
-        return cls(schema, _compiled(text, dialect, assert_format=assert_format))
+        return cls(schema, text, _compiled(text, dialect, assert_format=assert_format))
 
     def is_valid(self, value: Json) -> bool:
         """Return whether the value obeys the schema."""
@@ -185,9 +195,11 @@ class Validator:
     def violations(self, value: Json) -> tuple[Violation, ...]:
         """Return how the value breaks the schema: nothing if it does not, `VIOLATIONS_MAX` at most.
 
-        A value that would cost more than `EXPLAIN_COST_MAX` to explain, as a deep one under a
-        recursive schema may, is refused as a whole.
+        A value that would cost more than `VALIDATION_COST_MAX` to look at, or `EXPLAIN_COST_MAX` to
+        explain, as a deep one under a recursive schema may, is refused as a whole.
         """
+        if not self._is_affordable(value):
+            return (Violation("", "schema", "the value is too large for what the schema asks"),)
         if self.is_valid(value):
             return ()
         if not self._is_explainable(value):
@@ -197,6 +209,13 @@ class Validator:
                 ),
             )
         return explain(islice(self._engine.iter_errors(value), VIOLATIONS_MAX))
+
+    def _is_affordable(self, value: Json) -> bool:
+        size = _size(value)
+        return (
+            size * EVALUATIONS_MAX <= VALIDATION_COST_MAX
+            or size * _evaluations(self._text) <= VALIDATION_COST_MAX
+        )
 
     @cached_property
     def _positions(self) -> Subschemas:
@@ -239,6 +258,29 @@ def _compiled(text: str, dialect: str, *, assert_format: bool) -> "jsonschema_rs
     )
 
 
+@lru_cache(maxsize=512)
+def _evaluations(text: str) -> int:
+    return evaluations(json.loads(text))
+
+
+def _size(value: Json) -> int:
+    """Return of how many values and names a value is made; a long text counts as several."""
+    size, pending = 0, [value]
+    while pending:
+        size += 1
+        match pending.pop():
+            case dict() as members:
+                pending.extend(members)
+                pending.extend(members.values())
+            case list() as items:
+                pending.extend(items)
+            case str() as text:
+                size += len(text) // _CHARS_OF_A_VALUE
+            case _:
+                pass
+    return size
+
+
 class _Annotation:
     """A keyword that the engine must not assert."""
 
@@ -258,42 +300,53 @@ def _refuse_to_fetch(uri: str) -> Json:
 
 def has_sensitive(schema: Json) -> bool:
     """Return whether a schema marks any value as sensitive."""
-    return any(_is_sensitive(position) for position in Subschemas(schema))
+    return bool(_sensitive(Subschemas(schema)))
 
 
 def redact(value: Json, schema: Json) -> Json:
     """Return the value with every part that the schema marks `"x-sensitive": true` replaced.
 
     One schema that says so is enough, be it behind a reference or one of several alternatives. What
-    stands in a part's place is `{"x-redacted": true}`.
+    stands in a part's place is `{"x-redacted": true}`. So does it for all that is left when the
+    value has cost `REDACTION_STEPS_MAX`.
     """
     positions = Subschemas(schema)
-    if not any(_is_sensitive(position) for position in positions):
+    sensitive = _sensitive(positions)
+    return _Redaction(positions, sensitive).of(value, [positions.root]) if sensitive else value
+
+
+class _Redaction:
+    """Visits a value once, together with the schemas that apply to each part of it."""
+
+    def __init__(self, positions: Subschemas, sensitive: frozenset[str]) -> None:
+        self._positions = positions
+        self._sensitive = sensitive
+        self._left = REDACTION_STEPS_MAX
+
+    def of(self, value: Json, start: list[Position]) -> Json:
+        if self._left <= 0:
+            return {REDACTED: True}
+        applying = self._positions.closure(start)
+        self._left -= 1 + len(applying)
+        if any(position.pointer in self._sensitive for position in applying):
+            return {REDACTED: True}
+        if isinstance(value, dict):
+            member = self._positions.member
+            return {
+                name: self.of(item, [each for one in applying for each in member(one, name)])
+                for name, item in value.items()
+            }
+        if isinstance(value, list):
+            item_of = self._positions.item
+            return [
+                self.of(item, [each for one in applying for each in item_of(one, index)])
+                for index, item in enumerate(value)
+            ]
         return value
-    return _redacted(positions, [positions.root], value)
 
 
-def _redacted(positions: Subschemas, start: list[Position], value: Json) -> Json:
-    applying = positions.closure(start)
-    if any(_is_sensitive(position) for position in applying):
-        return {REDACTED: True}
-    if isinstance(value, dict):
-        return {
-            name: _redacted(
-                positions, [c for p in applying for c in positions.member(p, name)], item
-            )
-            for name, item in value.items()
-        }
-    if isinstance(value, list):
-        return [
-            _redacted(positions, [c for p in applying for c in positions.item(p, index)], item)
-            for index, item in enumerate(value)
-        ]
-    return value
-
-
-def _is_sensitive(position: Position) -> bool:
-    """Tell whether a schema marks its value, or marks something inside a text that it describes."""
-    content = position.keywords.get("contentSchema")
-    marked = position.keywords.get(SENSITIVE) is True
-    return marked or (content is not None and has_sensitive(content))
+def _sensitive(positions: Subschemas) -> frozenset[str]:
+    """Return the pointers of the schemas that mark their value, or something inside its text."""
+    marked = {each.pointer for each in positions if each.keywords.get(SENSITIVE) is True}
+    above = (pointer[: match.start()] for pointer in marked for match in _CONTENT.finditer(pointer))
+    return frozenset(marked.union(above))

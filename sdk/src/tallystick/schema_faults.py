@@ -153,7 +153,20 @@ def cost_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
 
 
 def _evaluation_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
-    """Yield the schema under which one value is evaluated too often, if there is one.
+    """Yield the schema under which one value is evaluated too often, if there is one."""
+    for pointer, count in _evaluations(positions):
+        if count > EVALUATIONS_MAX:
+            yield pointer, f"the schema may look at one value more than {EVALUATIONS_MAX} times"
+            return
+
+
+def evaluations(schema: Json) -> int:
+    """Return how often a schema without faults may look at one value, at most."""
+    return dict(_evaluations(Subschemas(schema)))[""]
+
+
+def _evaluations(positions: Subschemas) -> Iterator[tuple[str, int]]:
+    """Yield how often each schema that is in use may look at one value, what is below first.
 
     The validator remembers its verdicts where references recur, so that an edge back to a schema
     under evaluation counts once; everything else is evaluated anew on each path that leads to it.
@@ -165,10 +178,7 @@ def _evaluation_faults(positions: Subschemas) -> Iterator[tuple[str, str]]:
         position, is_left = pending.pop()
         if is_left:
             cost[position.pointer] = _cost(positions, position, cost)
-            if cost[position.pointer] > EVALUATIONS_MAX:
-                detail = f"the schema may look at one value more than {EVALUATIONS_MAX} times"
-                yield position.pointer, detail
-                return
+            yield position.pointer, cost[position.pointer]
         elif position.pointer not in entered:
             entered.add(position.pointer)
             pending.append((position, True))
@@ -194,4 +204,9 @@ def _cost(positions: Subschemas, position: Position, cost: dict[str, int]) -> in
     item = max(costs("prefixItems", "items", "additionalItems"), default=0) + sum(
         costs("contains", "unevaluatedItems")
     )
-    return 1 + same * (1 + again) + max(member, item, sum(costs("propertyNames")))
+    listed = position.keywords.get("enum")
+    # Texts and numbers are looked up; lists and objects are compared with each that is listed.
+    compared = (
+        sum(isinstance(each, dict | list) for each in listed) if isinstance(listed, list) else 0
+    )
+    return 1 + compared + same * (1 + again) + max(member, item, sum(costs("propertyNames")))

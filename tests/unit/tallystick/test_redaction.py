@@ -137,3 +137,27 @@ def test_deep_values_and_many_alternatives_take_reasonable_time():
     for _ in range(100):
         shown = shown["b"]
     assert shown == {"a": GONE}
+
+
+def test_schemas_of_texts_in_texts_are_read_once_each():
+    schema: Any = {}
+    for _ in range(60):
+        schema = {"contentSchema": schema}
+    assert not has_sensitive(schema)
+
+    schema = SECRET
+    for _ in range(60):
+        schema = {"contentSchema": schema}
+    assert redact({"a": "s", "b": 1}, {"properties": {"a": schema}}) == {"a": GONE, "b": 1}
+
+
+def test_what_costs_too_much_to_look_through_is_hidden_rather_than_shown():
+    alternatives = [{"minimum": number} for number in range(9_000)]
+    schema: Any = {"properties": {"list": {"items": {"anyOf": alternatives}}, "key": SECRET}}
+    value: Any = {"key": "s", "list": [1] * 100_000}
+    redacted = redact(value, schema)
+
+    assert isinstance(redacted, dict)
+    assert isinstance(redacted["list"], list)
+    assert redacted["key"] == GONE
+    assert (redacted["list"][0], redacted["list"][-1]) == (1, GONE)

@@ -249,6 +249,42 @@ def test_what_would_take_for_ever_to_explain_is_refused_as_a_whole(schema, value
     assert "too large to say where" in violation.message
 
 
+LISTED: Any = {"items": {"enum": [{"a": number} for number in range(20_000)]}}
+
+
+def doubled(times: int, schema: Any) -> Any:
+    """Return a schema of lists that looks at each item 2**times times."""
+    steps = {
+        f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}, {"$ref": f"#/$defs/s{n + 1}"}]}
+        for n in range(times)
+    }
+    return {"items": {"$ref": "#/$defs/s0"}, "$defs": {**steps, f"s{times}": schema}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "little", "much"),
+    [
+        (doubled(14, {"required": ["x"]}), [{"x": 1}], [{"x": 1}] * 10_000),
+        (doubled(12, {"pattern": "a$"}), ["a"], ["a" * 1_000_000]),
+        (LISTED, [{"a": 1}], [{"b": 1}] * 10_000),
+    ],
+    ids=["schemas", "characters", "comparisons"],
+)
+def test_a_value_that_is_dear_to_look_at_is_refused_as_a_whole(schema: Any, little: Any, much: Any):
+    validator = Validator.of(schema)
+    assert validator.violations(little) == ()
+
+    (violation,) = validator.violations(much)
+    assert (violation.pointer, violation.keyword) == ("", "schema")
+    assert "too large for what the schema asks" in violation.message
+
+
+def test_a_large_value_of_a_plain_schema_is_looked_at():
+    rows: Any = [{"id": number, "tags": ["a", "b"], "note": "n" * 20} for number in range(20_000)]
+    row = {"properties": {"id": {"type": "integer"}, "tags": {"items": {"type": "string"}}}}
+    assert Validator.of({"items": {**row, "required": ["id"]}}).violations(rows) == ()
+
+
 def test_a_step_too_deep_is_explained_while_it_is_cheap():
     violations = Validator.of({"anyOf": [RECURSIVE, {"type": "null"}]}).violations(nested(5, {}))
 
