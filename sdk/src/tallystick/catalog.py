@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tallystick.errors import ContractExists, InvalidContract, ToolContractNotFound
+from tallystick.errors import (
+    ContractExists,
+    InvalidContract,
+    SignatureInvalid,
+    ToolContractNotFound,
+)
 from tallystick.resolution import Lifecycle, Purpose, Standing, check
+from tallystick.signing import PublicKey
 from tallystick.tool_contract import Contract, ToolReference, Version
 
 _SUFFIXES = (".json", ".yaml", ".yml")
@@ -18,9 +24,14 @@ class Catalog:
         tenant: The slug that stands for `{tenant}` in capabilities.
         granted: The capabilities that the process holds; all that are declared, if None.
         credential_versions: The current version of each credential slot; 1 for those not named.
+        keys: The public keys that are trusted, in hexadecimal digits. If they are given, a contract
+            resolves with a signature by one of them alone; this takes `tallystick[signing]`.
+        signatures: The signatures of each contract by its digest, in hexadecimal digits.
 
     Raises:
         ContractExists: Two contracts have the same name and version and are not equal.
+        InvalidRequest: A key is not a public key.
+        SignatureInvalid: A signature is not written as one.
     """
 
     def __init__(
@@ -30,10 +41,17 @@ class Catalog:
         tenant: str = "default",
         granted: Iterable[str] | None = None,
         credential_versions: Mapping[str, int] | None = None,
+        keys: Iterable[str] | None = None,
+        signatures: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         self._tenant = tenant
         self._granted = None if granted is None else frozenset(granted)
         self._credential_versions = dict(credential_versions or {})
+        self._keys = None if keys is None else [PublicKey.parse(key) for key in keys]
+        self._signatures = {
+            digest: [_signature(each) for each in found]
+            for digest, found in (signatures or {}).items()
+        }
         self._contracts: dict[tuple[str, str], Contract] = {}
         for contract in contracts:
             key = contract.name, str(contract.version)
@@ -49,6 +67,8 @@ class Catalog:
         tenant: str = "default",
         granted: Iterable[str] | None = None,
         credential_versions: Mapping[str, int] | None = None,
+        keys: Iterable[str] | None = None,
+        signatures: Mapping[str, Iterable[str]] | None = None,
     ) -> "Catalog":
         """Read contract files; of a folder, all that it holds, at any depth.
 
@@ -59,7 +79,12 @@ class Catalog:
         given = [paths] if isinstance(paths, str | Path) else paths
         contracts = [_load(file) for path in given for file in _files(Path(path))]
         return cls(
-            contracts, tenant=tenant, granted=granted, credential_versions=credential_versions
+            contracts,
+            tenant=tenant,
+            granted=granted,
+            credential_versions=credential_versions,
+            keys=keys,
+            signatures=signatures,
         )
 
     def __iter__(self) -> Iterator[Contract]:
@@ -102,14 +127,29 @@ class Catalog:
             effect_class=contract.effect_class,
             lifecycle=Lifecycle.ACTIVE,
             suspended=False,
+            signature_missing=not self._is_trusted(contract),
             credential_bound=credential_version,
             credential_current=credential_version,
+        )
+
+    def _is_trusted(self, contract: Contract) -> bool:
+        digest = contract.contract_digest
+        signatures = self._signatures.get(digest, ())
+        return self._keys is None or any(
+            key.verifies(digest, each) for key in self._keys for each in signatures
         )
 
     def _credential_version(self, contract: Contract) -> int:
         if contract.credential is None:
             return 0
         return self._credential_versions.get(contract.credential, 1)
+
+
+def _signature(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise SignatureInvalid("A signature is written in hexadecimal digits.") from None
 
 
 def _files(path: Path) -> list[Path]:

@@ -3,10 +3,11 @@
 Pure, but for reading the schema that ships with the package.
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tallystick.canonical import (
     Json,
@@ -22,6 +23,9 @@ from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import InvalidContract, TooLarge
 from tallystick.schema import DRAFT_2020_12, Validator, Violation, check_schema
 from tallystick.subschema import dialect_named
+
+# What stands before an @ within the authority (RFC 3986, 3.2.1).
+_NAMES_A_USER: Final = re.compile(r"https?://[^/?#]*@")
 
 
 @cache
@@ -96,7 +100,14 @@ def _check_errors(fields: Mapping[str, Any]) -> None:
 
 def _check_evidence(fields: Mapping[str, Any]) -> None:
     evidence = fields.get("evidence")
-    if evidence is None or "idempotency" in fields:
+    if evidence is None:
+        return
+    if _NAMES_A_USER.match(evidence["http"]["url"]):
+        raise InvalidContract(
+            "the address names a user, for every reader to see: a secret goes in a credential slot",
+            pointer="/evidence/http/url",
+        )
+    if "idempotency" in fields:
         return
     bind = evidence["answer"].get("bind", {})
     for asks_by_key, pointer in (

@@ -94,6 +94,12 @@ class ContractSuspended(Refusal):
     retryable = True
 
 
+class SignatureRequired(Refusal):
+    """A signature by a key that is trusted now is required, and there is none."""
+
+    code = "signature_required"
+
+
 class CapabilityNotGranted(Refusal):
     """The call asks for a capability that it may not use."""
 
@@ -225,6 +231,12 @@ class InvalidContract(Refusal):
     code = "invalid_contract"
 
 
+class SignatureInvalid(Refusal):
+    """The signature is not one of this contract by a key that is trusted now."""
+
+    code = "signature_invalid"
+
+
 class NameReserved(Refusal):
     """The name belonged to a retired tool or parameter with another meaning."""
 
@@ -252,6 +264,13 @@ class TooLarge(Refusal):
     code = "too_large"
 
 
+class TooSlow(Refusal):
+    """The request took longer to arrive than it may."""
+
+    code = "too_slow"
+    retryable = True
+
+
 class Unauthenticated(Refusal):
     """The request carries no valid token."""
 
@@ -262,6 +281,12 @@ class Forbidden(Refusal):
     """The token does not allow this."""
 
     code = "forbidden"
+
+
+class TokenConflict(Refusal):
+    """The tenant's tokens do not allow this."""
+
+    code = "token_conflict"
 
 
 class RateLimited(Refusal):

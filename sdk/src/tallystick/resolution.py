@@ -14,6 +14,7 @@ from tallystick.errors import (
     ContractSuspended,
     CredentialPolicyChanged,
     EffectClassMismatch,
+    SignatureRequired,
     ToolContractNotFound,
     ToolSchemaDrift,
 )
@@ -48,8 +49,10 @@ class Standing:
         effect_class: The published effect class.
         lifecycle: The state of the version.
         suspended: Whether an operator has suspended it.
+        signature_missing: Whether it needs a signature by a key that is trusted now, and has none.
         credential_bound: The credential version that was attested; 0 if the contract names none.
-        credential_current: The credential's version now; 0 if the contract names none.
+        credential_current: The credential's version now; 0 if the contract names none, None if it
+            was never attested for one, or that one is revoked.
     """
 
     schema_hash: str
@@ -57,8 +60,9 @@ class Standing:
     effect_class: EffectClass
     lifecycle: Lifecycle
     suspended: bool
+    signature_missing: bool
     credential_bound: int
-    credential_current: int
+    credential_current: int | None
 
 
 _OPEN: Final = frozenset({Lifecycle.ACTIVE, Lifecycle.DEPRECATED})
@@ -89,6 +93,7 @@ def check(
         ContractRetired: It is retired.
         ContractMigrating: It is closed for this purpose; retryable while a retirement may fail.
         ContractSuspended: It is suspended.
+        SignatureRequired: It needs a signature that it does not have.
         CapabilityNotGranted: More is presented than is declared, or than the principal holds.
         EffectClassMismatch: Its effect class is another.
         CredentialPolicyChanged: The presented, bound and current credential version are not one.
@@ -97,7 +102,7 @@ def check(
     if standing is None:
         raise ToolContractNotFound(f"There is no contract {named}")
     check_drift(reference, standing.schema_hash)
-    _check_lifecycle(named, standing, purpose)
+    _check_state(named, standing, purpose)
     _check_capabilities(named, reference, standing, granted)
     if reference.effect_class is not standing.effect_class:
         raise EffectClassMismatch(
@@ -106,8 +111,11 @@ def check(
             facts={"presented": reference.effect_class, "published": standing.effect_class},
         )
     if not reference.credential_version == standing.credential_bound == standing.credential_current:
+        why = f"The credential of {named} changed: attest the contract, then resolve it again"
+        if standing.credential_current is None:
+            why = f"{named} has no credential in force: rotate the slot, then attest the contract"
         raise CredentialPolicyChanged(
-            f"The credential of {named} changed: attest the contract, then resolve it again",
+            why,
             pointer="/credential_version",
             facts={
                 "presented": reference.credential_version,
@@ -127,7 +135,7 @@ def check_drift(reference: ToolReference, published: str) -> None:
         )
 
 
-def _check_lifecycle(named: str, standing: Standing, purpose: Purpose) -> None:
+def _check_state(named: str, standing: Standing, purpose: Purpose) -> None:
     if standing.lifecycle is Lifecycle.RETIRED:
         raise ContractRetired(f"{named} is retired")
     if standing.lifecycle not in _ACCEPTED[purpose]:
@@ -142,6 +150,8 @@ def _check_lifecycle(named: str, standing: Standing, purpose: Purpose) -> None:
         )
     if standing.suspended:
         raise ContractSuspended(f"{named} is suspended")
+    if standing.signature_missing:
+        raise SignatureRequired(f"{named} has no signature by a key that is trusted now")
 
 
 def _check_capabilities(

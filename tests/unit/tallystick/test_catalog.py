@@ -9,6 +9,7 @@ from tallystick import errors
 from tallystick.catalog import Catalog
 from tallystick.tool_contract import Contract, EffectClass
 from tests.builders import a_contract, a_contract_of
+from tests.signers import Signer, malleated
 
 SEND = Contract.parse(a_contract())
 FIND = Contract.parse(a_contract_of("PURE", credential=None))
@@ -84,3 +85,34 @@ def test_file_that_is_no_contract_is_named(tmp_path):
     with pytest.raises(errors.InvalidContract, match=r"broken\.json") as refused:
         Catalog.load(str(tmp_path))
     assert refused.value.pointer == "/colour"
+
+
+def test_with_keys_only_what_one_of_them_signed_resolves():
+    grace, ada = Signer(1), Signer(2)
+    good = grace.signature(a_contract())
+    digest = SEND.contract_digest
+    for keys, signatures, resolves in (
+        (None, None, True),
+        ([grace.public_key], {digest: [good.hex()]}, True),
+        ([ada.public_key, grace.public_key], {digest: ["00" * 64, good.hex()]}, True),
+        ([grace.public_key], None, False),
+        ([], {digest: [good.hex()]}, False),
+        ([ada.public_key], {digest: [good.hex()]}, False),
+        ([grace.public_key], {FIND.contract_digest: [good.hex()]}, False),
+        ([grace.public_key], {digest: [malleated(good).hex()]}, False),
+        ([grace.public_key], {digest: [good.hex()[:-2]]}, False),
+    ):
+        catalog = Catalog([SEND], keys=keys, signatures=signatures)
+        reference = catalog.reference(SEND.name, "2.1")
+        if resolves:
+            assert catalog.resolve(reference) is SEND
+        else:
+            with pytest.raises(errors.SignatureRequired):
+                catalog.resolve(reference)
+
+
+def test_what_is_no_key_or_signature_is_refused():
+    with pytest.raises(errors.InvalidRequest):
+        Catalog([SEND], keys=["01" + "00" * 31])
+    with pytest.raises(errors.SignatureInvalid):
+        Catalog([SEND], signatures={SEND.contract_digest: ["no digits"]})

@@ -12,6 +12,7 @@ from tallystick.errors import (
     ContractSuspended,
     CredentialPolicyChanged,
     EffectClassMismatch,
+    SignatureRequired,
     ToolContractNotFound,
     ToolSchemaDrift,
 )
@@ -33,6 +34,7 @@ STANDING = Standing(
     effect_class=EffectClass.IDEMPOTENT,
     lifecycle=Lifecycle.ACTIVE,
     suspended=False,
+    signature_missing=False,
     credential_bound=19,
     credential_current=19,
 )
@@ -61,6 +63,7 @@ FAULTS = [
     (ContractRetired, "standing", {"lifecycle": Lifecycle.RETIRED}),
     (ContractMigrating, "standing", {"lifecycle": Lifecycle.RETIRING}),
     (ContractSuspended, "standing", {"suspended": True}),
+    (SignatureRequired, "standing", {"signature_missing": True}),
     (CapabilityNotGranted, "reference", {"capabilities": frozenset({WRITE, ADMIN})}),
     (EffectClassMismatch, "reference", {"effect_class": EffectClass.PURE}),
     (CredentialPolicyChanged, "reference", {"credential_version": 18}),
@@ -141,6 +144,8 @@ def test_capabilities_are_declared_and_granted(presented, granted, facts):
         (19, 19, 20, False),
         (20, 19, 20, False),
         (20, 20, 19, False),
+        (19, 19, None, False),
+        (0, 0, None, False),
     ],
 )
 def test_three_credential_versions_are_one(presented, bound, current, stands):

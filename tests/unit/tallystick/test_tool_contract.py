@@ -113,6 +113,8 @@ def changed(pointer, value, document=None) -> Any:
         ("/evidence/http/url", "https://example.com/", "does not match"),
         ("/evidence/http/url", "ftp://example.com/{effect_id}", "does not match"),
         ("/evidence/http/url", "https://example.com/{effect_id}/{tenant}", "does not match"),
+        ("/evidence/http/url", "https://me:pw@example.com/{effect_id}", "names a user"),
+        ("/evidence/http/url", "https://{effect_id}@example.com", "names a user"),
         ("/evidence/http/timeout_seconds", 31, "greater than the maximum of 30"),
         ("/evidence/answer/state", "status", "does not match"),
         ("/evidence/answer/applied", [], "less than 1 item"),
