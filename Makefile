@@ -5,6 +5,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Schemathesis pins an older jsonschema-rs than ours, and so has an environment of its own.
+SCHEMATHESIS := $(VENV)/schemathesis
+FUZZER := $(SCHEMATHESIS)/.ready
+PACKAGES = sdk/src $(shell $(BIN)/python -c "import tomllib; \
+	wheel = tomllib.load(open('pyproject.toml', 'rb'))['tool']['hatch']['build']['targets']['wheel']; \
+	print(*wheel['packages'])")
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-package tallystick
 
@@ -13,12 +19,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test check oracle format constraints clean
+.PHONY: help setup demo serve test check audit oracle format constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) ## make or renew the environment in .venv
+setup: $(READY) $(FUZZER) ## make or renew the environment in .venv
 
 demo: $(READY) ## show what Tallystick does, on an embedded PostgreSQL
 	@$(BIN)/registry demo $(ARGS)
@@ -26,18 +32,33 @@ demo: $(READY) ## show what Tallystick does, on an embedded PostgreSQL
 serve: $(READY) ## run the service on this machine
 	@$(BIN)/registry serve $(ARGS)
 
-test: $(READY) ## run all tests
+test: $(READY) $(FUZZER) ## run all tests
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 oracle: $(READY) ## refute comparisons: make oracle PAIRS=200000 SEED=1
 	@ORACLE_PAIRS=$(PAIRS) ORACLE_SEED=$(SEED) $(BIN)/pytest -n 2 --dist load tests/property/test_compatibility_oracle.py
 
-check: $(READY) ## lint, format, types and layers; changes nothing
+check: $(READY) ## lint, format, types, layers, insecure code, known vulnerabilities; changes nothing
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
 	@# Its cache keeps, for an unchanged file, an import whose target has since appeared or gone.
 	@$(BIN)/lint-imports --no-logo --no-cache
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PACKAGES)
+	@$(MAKE) --no-print-directory audit UNREACHABLE=0
+
+# It needs PyPI's database, which a mirror may not have: that fails here, and in `check` is told
+# alone. pip-audit by itself would call what it cannot ask about free of known faults.
+UNREACHABLE ?= 2
+audit: $(READY) ## ask PyPI for known vulnerabilities of what is pinned
+	@told=$$($(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+		--requirement constraints.txt 2>&1) && status=0 || status=$$?; \
+	echo "$$told"; \
+	case "$$told" in *"could not be audited"* | *"Could not connect"*) \
+		echo "PyPI's vulnerability database cannot be reached from here: this is no audit."; \
+		status=$(UNREACHABLE) ;; \
+	esac; \
+	exit $$status
 
 format: $(READY) ## put every file in its format and mend what ruff can
 	@$(BIN)/ruff check --fix-only
@@ -46,6 +67,8 @@ format: $(READY) ## put every file in its format and mend what ruff can
 constraints: $(READY) ## choose the newest versions allowed, and pin them with their hashes
 	@$(COMPILE) pyproject.toml --upgrade --group dev --output-file constraints.txt
 	@$(COMPILE) pyproject.toml --constraint constraints.txt --output-file deploy/requirements.txt
+	@$(COMPILE) tests/schemathesis/requirements.in --upgrade \
+		--output-file tests/schemathesis/constraints.txt
 
 clean: ## remove the environment and all that the tools left behind
 	@rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache
@@ -63,5 +86,15 @@ $(READY): constraints.txt pyproject.toml sdk/pyproject.toml
 	$(PYTHON) -m venv $(VENV); \
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement constraints.txt; \
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable ./sdk --editable .; \
+	touch $@; \
+	} >&2
+
+$(FUZZER): tests/schemathesis/constraints.txt | $(READY)
+	@{ \
+	echo "Making the environment in $(SCHEMATHESIS) ..."; \
+	set -e; \
+	$(PYTHON) -m venv $(SCHEMATHESIS); \
+	$(SCHEMATHESIS)/bin/python -m pip install --quiet --require-hashes \
+		--requirement tests/schemathesis/constraints.txt; \
 	touch $@; \
 	} >&2

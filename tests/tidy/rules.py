@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
+    "access",
+    "audit",
     "cli",
     "kernel",
     "ledger",

@@ -17,6 +17,8 @@ from packaging.utils import canonicalize_name
 from tests.tidy.rules import ROOT
 
 OURS = {
+    "access": "tallystick-server",
+    "audit": "tallystick-server",
     "cli": "tallystick-server",
     "kernel": "tallystick-server",
     "ledger": "tallystick-server",
