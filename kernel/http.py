@@ -1,21 +1,41 @@
 """What routes share: strict bodies, the scope of a request, entity tags."""
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, cast
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final, ParamSpec, TypeVar, cast
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict
 
-from kernel.scope import Scope
+from kernel.roles import Permission, holds
+from kernel.scope import Caller, Scope
 from tallystick.canonical import Json, MalformedJson, parse_json
-from tallystick.errors import InvalidArguments, InvalidContract, InvalidRequest
+from tallystick.errors import (
+    Forbidden,
+    InvalidArguments,
+    InvalidContract,
+    InvalidRequest,
+    RateLimited,
+)
 
 # A fault inside one of these members is a fault of what it holds, and is told with its own code and
 # pointer.
 _PARTS = {"/document": InvalidContract, "/arguments": InvalidArguments}
+
+
+WAS_THERE: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "It was there already."}}
+NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The caller has this body already."}
+}
 
 
 class Wire(BaseModel):
@@ -80,6 +100,84 @@ async def scope_of(request: Request) -> Scope:
 
 
 ScopeDep = Annotated[Scope, Depends(scope_of)]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a route asks of its caller's roles. See `allow`."""
+
+    permission: Permission
+
+    async def __call__(self, scope: ScopeDep) -> None:
+        """Let the caller through. Raises Forbidden, before anything is looked up."""
+        if not holds(scope.caller.roles, self.permission):
+            raise Forbidden(f"None of your roles may do this: it takes {self.permission}.")
+
+
+def allow(permission: Permission) -> Any:  # noqa: ANN401 - as FastAPI's Depends
+    """Return the dependency that lets a route's caller through by its roles, or forbids it.
+
+    Every route has exactly one: ``dependencies=[allow(Permission.PUBLISH)]``.
+    """
+    return Depends(Guard(permission))
+
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_THREADS_MAX: Final = 4
+_threads: Final = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="computation")
+
+
+class _Turns:
+    """How many more of one tenant's computations may be at work, and how many wait for that."""
+
+    AT_WORK_MAX: Final = 2
+    WAITING_MAX: Final = 16
+
+    def __init__(self) -> None:
+        self.free = asyncio.Semaphore(self.AT_WORK_MAX)
+        self.waiting = 0
+
+
+# Those of a tenant are gone once none of its computations is at work or waits.
+_turns: Final = WeakValueDictionary[UUID, _Turns]()
+
+
+async def in_thread(
+    caller: Caller,
+    work: Callable[Arguments, Result],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Result:
+    """Compute in one of a few threads, so that what takes long does not stop the others.
+
+    A tenant has two of them at a time, and a short queue. Whoever stops waiting frees no thread
+    that is at work, and what still waits for one is given up.
+
+    Raises:
+        RateLimited: The caller's tenant has too many that wait.
+    """
+    turns = _turns.setdefault(caller.tenant_id, _Turns())
+    if turns.waiting >= turns.WAITING_MAX:
+        raise RateLimited(
+            "Too many computations of your tenant wait for others of it to end.",
+            facts={"retry_after_seconds": 1},
+        )
+    turns.waiting += 1
+    try:
+        await turns.free.acquire()
+    finally:
+        turns.waiting -= 1
+    loop = asyncio.get_running_loop()
+
+    def give_back(_: Future[Result]) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and who waits with it
+            loop.call_soon_threadsafe(turns.free.release)
+
+    computed = _threads.submit(partial(work, *args, **kwargs))
+    computed.add_done_callback(give_back)
+    return await asyncio.wrap_future(computed)
 
 
 def tagged(request: Request, body: dict[str, object]) -> Response:

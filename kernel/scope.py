@@ -12,6 +12,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from kernel.keys import KeyRing
+from kernel.roles import Role
 
 Result = TypeVar("Result")
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -25,7 +26,7 @@ class Caller:
     tenant_id: UUID
     tenant: str
     principal: str
-    role: str
+    roles: frozenset[Role]
 
 
 class Transact(Protocol):

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import sqlalchemy
-from sqlalchemy import MetaData
+from sqlalchemy import Index, MetaData
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.orm import declared_attr
 from sqlalchemy.types import TypeEngine
@@ -55,4 +55,18 @@ BigIntOrNull = Annotated[int | None, column(sqlalchemy.BigInteger)]
 Moment = Annotated[datetime, column(TIMESTAMP(timezone=True))]
 MomentOrNull = Annotated[datetime | None, column(TIMESTAMP(timezone=True))]
 TransactionTime = Annotated[datetime, column(TIMESTAMP(timezone=True), default="now()")]
+# Which transaction wrote a row: a record that is sealed has it, and the index on it.
+WrittenIn = Annotated[
+    int, column(sqlalchemy.BigInteger, default="audit_position(pg_current_xact_id())")
+]
 ClockTime = Annotated[datetime, column(TIMESTAMP(timezone=True), default="clock_timestamp()")]
+
+
+def by_transaction() -> Index:
+    """Return the index of a sealed table on the transactions that wrote its rows."""
+    return Index(
+        None,
+        "written_in",
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": 32, "autosummarize": "on"},
+    )

@@ -1,6 +1,7 @@
 """The HTTP application: the routes of every folder behind one gatehouse."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -8,23 +9,40 @@ from importlib.resources import files
 from typing import Any
 
 import uvicorn
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from fastapi.staticfiles import StaticFiles
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+import access.http
+import audit.http
 import ledger.http
 import registry.http
+import registry.http_keys
+import registry.http_pins
+import registry.http_shares
 import rollout.http
-from kernel.http import ScopeDep
+from access.authentication import Authenticator
+from access.oidc import LOOPBACK
+from kernel.http import ScopeDep, allow
+from kernel.roles import Permission
 from kernel.scope import Connection
 from server import problems
-from server.gatehouse import Authenticator, Gatehouse, Metrics
+from server.bootstrap import DEFAULT_TENANT
+from server.gatehouse import Gatehouse, Metrics
+from server.issuer import trusted
+from server.listener import bounded_protocol
+from server.openapi import REFUSALS, describe
 from server.service import Service, opened, reconciling
 from server.settings import Settings
-from tallystick.errors import TallystickError
+from tallystick.errors import Forbidden, TallystickError
+
+_log = logging.getLogger("tallystick.server")
+
+# The gatehouse checks the token; this tells the API's page that there is one to send.
+_BEARER = Depends(HTTPBearer(auto_error=False))
 
 _DESCRIPTION = """
 A versioned registry of tool contracts with a dispatch ledger.
@@ -50,7 +68,8 @@ def build(
             running = service or await stack.enter_async_context(opened(settings))
             app.state.database = running.database
             app.state.keys = running.keys
-            app.state.authenticator = Authenticator(running.database)
+            issuer = await stack.enter_async_context(trusted(settings))
+            app.state.authenticator = Authenticator(running.database.transact, issuer)
             if reconcile:
                 await stack.enter_async_context(reconciling(running))
             yield
@@ -65,27 +84,34 @@ def build(
     )
     app.state.lease_seconds_max = settings.lease_seconds_max
     app.state.metrics = Metrics()
-    app.add_middleware(Gatehouse, request_bytes_max=settings.request_bytes_max)
+    app.add_middleware(Gatehouse, limits=settings.limits)
     problems.install(app)
-    refusals: dict[int | str, dict[str, Any]] = {
-        "default": {"model": problems.Problem, "description": "A refusal, as a problem document."}
-    }
-    # The gatehouse checks the token; this tells the API's page that there is one to send.
-    bearer = Depends(HTTPBearer(auto_error=False))
-    for router in (registry.http.router, ledger.http.router, rollout.http.router):
-        app.include_router(router, responses=refusals, dependencies=[bearer])
-    _add_own_routes(app)
+    for router in (
+        access.http.router,
+        registry.http.router,
+        registry.http_keys.router,
+        registry.http_pins.router,
+        registry.http_shares.router,
+        ledger.http.router,
+        rollout.http.router,
+        audit.http.router,
+    ):
+        app.include_router(router, responses=REFUSALS, dependencies=[_BEARER])
+    own = APIRouter(tags=["service"])
+    _add_own_routes(own)
+    app.include_router(own, responses=REFUSALS)
     _add_docs(app)
+    describe(app)
     return app
 
 
-def _add_own_routes(app: FastAPI) -> None:
-    @app.get("/healthz", tags=["service"])
+def _add_own_routes(router: APIRouter) -> None:
+    @router.get("/healthz")
     async def healthz() -> dict[str, str]:  # pyright: ignore[reportUnusedFunction]
         """Tell that the process runs."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["service"])
+    @router.get("/readyz", responses={503: {"description": "It does not answer."}})
     async def readyz(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """Tell whether the database answers."""
 
@@ -98,15 +124,30 @@ def _add_own_routes(app: FastAPI) -> None:
             return JSONResponse({"status": "unavailable"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
-    @app.get("/v1/whoami", tags=["service"])
-    async def whoami(scope: ScopeDep) -> dict[str, str]:  # pyright: ignore[reportUnusedFunction]
+    @router.get("/v1/whoami", dependencies=[_BEARER, allow(Permission.READ_CONTRACTS)])
+    async def whoami(scope: ScopeDep) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
         """Tell whom the token speaks for."""
         caller = scope.caller
-        return {"tenant": caller.tenant, "principal": caller.principal, "role": caller.role}
+        return {
+            "tenant": caller.tenant,
+            "principal": caller.principal,
+            "roles": sorted(caller.roles),
+        }
 
-    @app.get("/metrics", tags=["service"])
-    async def metrics(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Tell the service's metrics in Prometheus' text format."""
+    @router.get(
+        "/metrics",
+        dependencies=[_BEARER, allow(Permission.READ_METRICS)],
+        response_class=PlainTextResponse,
+    )
+    async def metrics(  # pyright: ignore[reportUnusedFunction]
+        request: Request, scope: ScopeDep
+    ) -> Response:
+        """Tell the service's metrics in Prometheus' text format.
+
+        They are of all tenants: only a token of the tenant `default` reads them.
+        """
+        if scope.caller.tenant != DEFAULT_TENANT:
+            raise Forbidden(f"The metrics are for the tenant {DEFAULT_TENANT}.")
         text = generate_latest(request.app.state.metrics.registry)
         return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -127,6 +168,12 @@ def _add_docs(app: FastAPI) -> None:
         )
 
 
+def warn_beyond_loopback(host: str) -> None:
+    """Say in the log that whoever is on the way can read tokens, where they leave the machine."""
+    if host not in LOOPBACK:
+        _log.warning("listening on %s without TLS: let only what ends TLS reach it", host)
+
+
 def serve(settings: Settings, *, reconcile: bool) -> None:
     """Serve until SIGTERM or SIGINT.
 
@@ -135,16 +182,28 @@ def serve(settings: Settings, *, reconcile: bool) -> None:
     asyncio.run(_serve(settings, reconcile=reconcile))
 
 
+def listening(settings: Settings, app: FastAPI) -> uvicorn.Config:
+    """Return how an application is served."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_level="info",
+        access_log=False,
+        # With room for how a body is cut into chunks: the gatehouse is the one that refuses.
+        http=bounded_protocol(message_bytes_max=4 * settings.request_bytes_max),
+        ws="none",
+        # Else whoever asks from this machine could say for each guess that it comes from elsewhere.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_graceful_shutdown=10,
+    )
+
+
 async def _serve(settings: Settings, *, reconcile: bool) -> None:
+    warn_beyond_loopback(settings.host)
     async with opened(settings) as service:
-        config = uvicorn.Config(
-            build(settings, reconcile=reconcile, service=service),
-            host=settings.host,
-            port=settings.port,
-            log_level="info",
-            access_log=False,
-            timeout_graceful_shutdown=10,
-        )
+        config = listening(settings, build(settings, reconcile=reconcile, service=service))
         # uvicorn raises a signal once more when it has stopped for it: that one ends nothing, so
         # that the service is closed in order.
         for number in (signal.SIGTERM, signal.SIGINT):

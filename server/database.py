@@ -29,6 +29,13 @@ _CONFIGURE: Final[LiteralString] = """
            set_config('lock_timeout', '10s', false),
            set_config('idle_in_transaction_session_timeout', '60s', false)
 """
+# Each transaction begins so, whatever the one before it left of its session: under the service's
+# role, and with no table that is temporary in front of ours.
+_BEGIN: Final[LiteralString] = """
+    SELECT set_config('role', 'tallystick_service', true),
+           set_config('search_path', 'public, pg_temp', true),
+           set_config('tallystick.tenant', %s, true)
+"""
 
 
 class Database:
@@ -99,10 +106,7 @@ class Database:
                 connection.add_notice_handler(hear)
                 try:
                     async with connection.transaction() as transaction:
-                        await connection.execute(
-                            "SELECT set_config('tallystick.tenant', %s, true)",
-                            (str(tenant_id) if tenant_id else "",),
-                        )
+                        await connection.execute(_BEGIN, (str(tenant_id) if tenant_id else "",))
                         result = await work(connection)
                     if transaction.status is not AsyncTransaction.Status.COMMITTED:
                         # A connection that is lost before the COMMIT ends the block without a word.

@@ -1,64 +1,39 @@
-"""The first thing that a request meets: its size, its token, and the count of its answer."""
+"""The first thing that a request meets: its limits, its token, and the count of its answer."""
 
+import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
-from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from access.token import bearer_token, token_hash
 from kernel.keys import KeyRing
-from kernel.scope import Caller, Connection, Scope
-from server.bootstrap import token_hash
+from kernel.scope import Caller, Scope
 from server.database import Database
+from server.limits import Buckets, Limits, origin_of
 from server.problems import problem
-from tallystick.errors import InvalidRequest, Outage, Refusal, TooLarge, Unauthenticated
+from tallystick.canonical import Json
+from tallystick.errors import (
+    Forbidden,
+    InvalidRequest,
+    Outage,
+    RateLimited,
+    Refusal,
+    RegistryUnavailable,
+    TooLarge,
+    TooSlow,
+    Unauthenticated,
+)
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_PREFIX: Final = "/docs/static/"
 _CLIENT_CLOSED_REQUEST: Final = 499  # no status of HTTP's: nginx counts such requests under it
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-_TOKEN_SECONDS: Final = 5.0
-_TOKENS_MAX: Final = 10_000
-
-
-class Authenticator:
-    """Turns a bearer token into a caller. What a token said is believed for a few seconds."""
-
-    def __init__(self, database: Database) -> None:
-        """Take the database that knows the tokens."""
-        self._database = database
-        self._known: dict[bytes, tuple[float, Caller]] = {}
-
-    async def caller(self, authorization: str | None) -> Caller:
-        """Return who asks. Raises Unauthenticated, with the same words whatever is wrong."""
-        scheme, _, rest = (authorization or "").partition(" ")
-        token = rest.strip()
-        if scheme.lower() != "bearer" or not token:
-            raise Unauthenticated("Send a token: Authorization: Bearer <token>.")
-        presented = token_hash(token)
-        held = self._known.get(presented)
-        if held is not None and time.monotonic() < held[0]:
-            return held[1]
-
-        async def ask(connection: Connection) -> Any:  # noqa: ANN401 - a row
-            cursor = await connection.execute(
-                "SELECT tenant_id, tenant, principal, role FROM authenticate(%s)", (presented,)
-            )
-            return await cursor.fetchone()
-
-        row = await self._database.transact(None, ask)
-        if row is None:
-            raise Unauthenticated("The token is not known here, or was revoked.")
-        tenant_id: UUID = row[0]
-        caller = Caller(tenant_id, row[1], row[2], row[3])
-        if len(self._known) >= _TOKENS_MAX:
-            self._known.clear()
-        self._known[presented] = (time.monotonic() + _TOKEN_SECONDS, caller)
-        return caller
 
 
 class Metrics:
@@ -90,57 +65,107 @@ class Metrics:
 
 
 class Gatehouse:
-    """ASGI middleware that refuses what is too large or has no token.
+    """ASGI middleware that refuses what is too large, too slow or too much, or has no token.
 
     It does so before any route is looked for.
     """
 
-    def __init__(self, app: ASGIApp, *, request_bytes_max: int) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits) -> None:
         """Wrap an application whose ``state`` holds the service's parts once it runs."""
         self._app = app
-        self._bytes_max = request_bytes_max
+        self._limits = limits
+        self._requests = Buckets(limits.requests, time.monotonic)
+        self._guesses = Buckets(limits.guesses, time.monotonic)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Let one request through, or answer it with a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        state = scope["app"].state
         begun, status = time.monotonic(), 500
+        limit = asyncio.timeout(self._limits.request_seconds_max)
 
         async def counted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
+        async def in_time(message: Message) -> None:
+            limit.reschedule(None)  # an answer that has begun may be long, and read slowly
+            await counted(message)
+
         try:
-            _check_address(scope)
-            if not _is_open(scope["path"]):
-                caller = await state.authenticator.caller(
-                    Request(scope).headers.get("authorization")
-                )
-                _attach(scope, caller, state.database, state.keys, state.lease_seconds_max)
-            await self._app(scope, self._bounded(receive), counted)
+            async with limit:
+                await self._pass(scope, self._bounded(receive), in_time)
         except (Refusal, Outage) as error:
             await problem(error)(scope, receive, counted)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            seconds = self._limits.request_seconds_max
+            late = RegistryUnavailable(f"The answer took longer than {seconds:g} seconds.")
+            await problem(late)(scope, receive, counted)
         except ClientDisconnect:
             # Nobody is left to be answered, and nothing was begun.
             status = _CLIENT_CLOSED_REQUEST
         finally:
-            state.metrics.count(scope, status, time.monotonic() - begun)
+            scope["app"].state.metrics.count(scope, status, time.monotonic() - begun)
+
+    async def _pass(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        state = scope["app"].state
+        _check_address(scope)
+        if not _is_open(scope["path"]):
+            caller = await self._admit(scope)
+            _attach(scope, caller, state.database, state.keys, state.lease_seconds_max)
+        await self._app(scope, receive, send)
+
+    async def _admit(self, scope: AsgiScope) -> Caller:
+        """Return who asks. Raises RateLimited, and what the authenticator raises.
+
+        A token that proved itself lately is never held up by what others guess from its address.
+        """
+        authorization = Request(scope).headers.get("authorization")
+        key = token_hash(bearer_token(authorization))
+        origin = origin_of(scope["client"][0]) if scope.get("client") else ""
+        if key not in self._requests:
+            _check(self._guesses, origin, "tokens that are not known here")
+        try:
+            caller: Caller = await scope["app"].state.authenticator.caller(authorization)
+        except (Unauthenticated, Forbidden):
+            # It proves itself no more, or opens nothing: its next try is a guess as well.
+            self._requests.forget(key)
+            self._guesses.take(origin)
+            raise
+        _check(self._requests, key, "requests with this token")
+        self._requests.take(key)
+        return caller
 
     def _bounded(self, receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
-        read = 0
+        read, seconds = 0, self._limits.body_seconds_max
+        until: float | None = asyncio.get_running_loop().time() + seconds
 
         async def bounded() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, until
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise TooSlow(f"A body arrives within {seconds:g} seconds.") from None
+            if not message.get("more_body"):
+                until = None  # what may come now is that the client hangs up
             read += len(message.get("body", b""))
-            if read > self._bytes_max:
-                raise TooLarge(f"A request has at most {self._bytes_max} bytes.")
+            if read > self._limits.request_bytes_max:
+                raise TooLarge(f"A request has at most {self._limits.request_bytes_max} bytes.")
             return message
 
         return bounded
+
+
+def _check(buckets: Buckets, key: object, what: str) -> None:
+    wait = buckets.wait(key)
+    if wait:
+        facts: dict[str, Json] = {"retry_after_seconds": math.ceil(wait)}
+        raise RateLimited(f"There were too many {what} in too short a time.", facts=facts)
 
 
 def _check_address(scope: AsgiScope) -> None:

@@ -22,6 +22,7 @@ STATUS: Final = {
     "policy_blocked": 403,
     "not_found": 404,
     "tool_contract_not_found": 404,
+    "too_slow": 408,
     "adapter_ambiguous": 409,
     "approval_stale": 409,
     "contract_exists": 409,
@@ -39,12 +40,15 @@ STATUS: Final = {
     "mixed_versions": 409,
     "name_reserved": 409,
     "review_required": 409,
+    "signature_required": 409,
+    "token_conflict": 409,
     "tool_schema_drift": 409,
     "too_large": 413,
     "invalid_arguments": 422,
     "invalid_contract": 422,
     "invalid_request": 422,
     "invalid_result": 422,
+    "signature_invalid": 422,
     "budget_exhausted": 429,
     "rate_limited": 429,
     "registry_unavailable": 503,
@@ -86,8 +90,20 @@ def problem(error: Refusal | Outage, *, status: int | None = None) -> JSONRespon
         pointer=error.pointer,
         facts=error.facts or None,
     )
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None  # noqa: PLR2004 - RFC 9110
-    return _Answer(body.model_dump(exclude_none=True), status, headers)
+    return _Answer(body.model_dump(exclude_none=True), status, _headers(error, status))
+
+
+def _headers(error: Refusal | Outage, status: int) -> dict[str, str]:
+    """Return what RFC 9110 wants beside a status."""
+    match status:
+        case 401:
+            return {"WWW-Authenticate": "Bearer"}
+        case 408 | 413:
+            return {"Connection": "close"}  # the rest of the body is not waited for
+        case 429 if "retry_after_seconds" in error.facts:
+            return {"Retry-After": str(error.facts["retry_after_seconds"])}
+        case _:
+            return {}
 
 
 def install(app: FastAPI) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import random
-import re
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Final
 
 import httpx
 
+from audit.service import Sealer
 from kernel.keys import KeyRing
 from reconciler.schedule import scheduled
 from reconciler.sources import HttpSource
@@ -24,6 +24,7 @@ from server.bootstrap import prepare
 from server.database import Database
 from server.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from server.home import open_home, read_keys
+from server.secret_file import read_secrets
 from server.settings import Settings
 from tallystick.errors import RegistryUnavailable
 
@@ -39,6 +40,8 @@ class Service:
     settings: Settings
     database: Database
     keys: KeyRing = field(repr=False)
+    owner_url: str = field(repr=False)
+    """The address of the database for its owner. Requests never go there."""
 
 
 @asynccontextmanager
@@ -72,7 +75,7 @@ async def _open(settings: Settings, stack: AsyncExitStack) -> Service:
     database = await stack.enter_async_context(
         Database.opened(database_url, pool_size=settings.pool_size)
     )
-    return Service(settings, database, keys)
+    return Service(settings, database, keys, database_url)
 
 
 @asynccontextmanager
@@ -110,20 +113,27 @@ async def _attach(settings: Settings) -> EmbeddedPostgres:
 
 @asynccontextmanager
 async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
-    """Run the reconciler on its schedule while the context lasts."""
+    """Run the reconciler on its schedule while the context lasts.
+
+    Raises RegistryUnavailable when the file of secrets is none.
+    """
     settings = service.settings
+    try:
+        secrets = read_secrets(settings.secrets_file)
+    except (OSError, ValueError) as fault:
+        raise RegistryUnavailable(str(fault)) from fault
     async with httpx.AsyncClient(trust_env=False) as client:
         sweeper = Sweeper(
             transact=service.database.transact,
             keys=service.keys,
-            source=HttpSource(client, settings.evidence_hosts, secret_of),
+            source=HttpSource(client, settings.hosts, secrets),
             actor=f"reconciler:{socket.gethostname()}:{os.getpid()}",
             draw=random.random,
         )
-        async with scheduled(sweeper, sweep_seconds=settings.sweep_seconds):
+        async with scheduled(
+            sweeper,
+            Sealer(service.database.transact, service.keys),
+            sweep_seconds=settings.sweep_seconds,
+            seal_seconds=settings.seal_seconds,
+        ):
             yield sweeper
-
-
-def secret_of(name: str) -> str | None:
-    """Return a secret that contracts refer to by name, from ``TALLYSTICK_SECRET_<NAME>``."""
-    return os.environ.get(f"TALLYSTICK_SECRET_{re.sub('[^A-Z0-9]', '_', name.upper())}")

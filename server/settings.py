@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from access.oidc import is_private_way
+from reconciler.addresses import Hosts
 from server.home import default_home
+from server.limits import Limits, Rate
 
 
 class Settings(BaseSettings):
@@ -35,13 +38,77 @@ class Settings(BaseSettings):
         description="How long a resolution may be relied on, and a retirement waits.",
     )
     request_bytes_max: int = Field(default=2 * 1024 * 1024, gt=0)
+    body_seconds_max: float = Field(
+        default=10, gt=0, description="How long the body of a request may take to arrive."
+    )
+    request_seconds_max: float = Field(
+        default=30, gt=0, description="How long an answer may take to begin."
+    )
+    rate_per_second: float = Field(
+        default=500, gt=0, description="How many requests a second each token may send."
+    )
+    rate_burst: int = Field(default=1000, ge=1, description="How many of them at once.")
+    trusted_proxies: str = Field(
+        default="",
+        description="Comma-separated addresses or networks whose `X-Forwarded-For` is believed.",
+    )
+    guesses_per_minute: int = Field(
+        default=60, ge=1, description="How many unknown tokens an address may send."
+    )
     sweep_seconds: float = Field(
         default=1, gt=0, description="How often the reconciler looks for work."
     )
+    seal_seconds: float = Field(
+        default=10, gt=0, description="How often what was written is sealed for the audit."
+    )
     evidence_hosts: Annotated[frozenset[str], NoDecode] = Field(
         default=frozenset(),
-        description="Comma-separated host:port pairs that evidence may be asked from; no other is.",
+        description="Comma-separated host:port pairs that may be asked, at public addresses.",
     )
+    evidence_private_hosts: Annotated[frozenset[str], NoDecode] = Field(
+        default=frozenset(),
+        description="Those that may also be asked at private addresses, such as loopback.",
+    )
+    secrets_file: Path | None = Field(
+        default=None,
+        description="The secrets that providers are asked with: JSON that others cannot read.",
+    )
+
+    oidc_issuer: str | None = Field(
+        default=None, description="Whose signed tokens are believed, as their `iss` says it."
+    )
+    oidc_audience: str | None = Field(
+        default=None,
+        min_length=1,
+        validate_default=True,
+        description="The `aud` of tokens that are meant for us.",
+    )
+    oidc_jwks_url: str | None = Field(
+        default=None, description="Where the issuer's keys are, if it is not to be discovered."
+    )
+    oidc_tenant_claim: str = Field(
+        default="tallystick_tenant", min_length=1, description="The claim with the tenant's slug."
+    )
+    oidc_roles_claim: str = Field(
+        default="tallystick_roles", min_length=1, description="The claim with the list of roles."
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """What a request may cost."""
+        guesses = self.guesses_per_minute
+        return Limits(
+            request_bytes_max=self.request_bytes_max,
+            body_seconds_max=self.body_seconds_max,
+            request_seconds_max=self.request_seconds_max,
+            requests=Rate(self.rate_per_second, self.rate_burst),
+            guesses=Rate(guesses / 60, guesses),
+        )
+
+    @property
+    def hosts(self) -> Hosts:
+        """Whom the reconciler may ask for evidence."""
+        return Hosts(self.evidence_hosts, self.evidence_private_hosts)
 
     @classmethod
     def read(cls) -> Self:
@@ -51,7 +118,21 @@ class Settings(BaseSettings):
         """
         return cls()
 
-    @field_validator("evidence_hosts", mode="before")
+    @field_validator("oidc_issuer", "oidc_jwks_url")
+    @classmethod
+    def _check_way(cls, url: str | None) -> str | None:
+        if url is not None and not is_private_way(url):
+            raise ValueError("it is no https URL (http is for this machine alone)")
+        return url
+
+    @field_validator("oidc_audience")
+    @classmethod
+    def _check_audience(cls, audience: str | None, told: ValidationInfo) -> str | None:
+        if (audience is None) != (told.data.get("oidc_issuer") is None):
+            raise ValueError("it goes with TALLYSTICK_OIDC_ISSUER, and neither without the other")
+        return audience
+
+    @field_validator("evidence_hosts", "evidence_private_hosts", mode="before")
     @classmethod
     def _split(cls, hosts: object) -> object:
         return (

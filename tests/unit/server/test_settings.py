@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from server.service import secret_of
+from access.oidc import Trust
+from server.issuer import trust_of
 from server.settings import Settings
 
 PASSWORD = "canary-pass"
@@ -33,6 +34,7 @@ def test_one_machine_needs_no_settings(monkeypatch: pytest.MonkeyPatch):
         ("DATABASE_URL", "postgresql://a/b", "database_url", "postgresql://a/b"),
         ("TALLYSTICK_HOME", "/srv/t", "home", Path("/srv/t")),
         ("TALLYSTICK_KEY_FILE", "/run/keys", "key_file", Path("/run/keys")),
+        ("TALLYSTICK_SECRETS_FILE", "/run/s", "secrets_file", Path("/run/s")),
         ("TALLYSTICK_PORT", "0", "port", 0),
         ("TALLYSTICK_LEASE_SECONDS_MAX", "0.5", "lease_seconds_max", 0.5),
         ("TALLYSTICK_EVIDENCE_HOSTS", "", "evidence_hosts", frozenset[str]()),
@@ -66,14 +68,60 @@ def test_what_cannot_be_is_refused_at_the_start(
         Settings.read()
 
 
+ISSUER, AUDIENCE, KEYS = (f"TALLYSTICK_OIDC_{one}" for one in ("ISSUER", "AUDIENCE", "JWKS_URL"))
+TRUST = {ISSUER: "https://issuer.example", AUDIENCE: "tallystick"}
+
+
+def test_nobody_is_trusted_unless_the_settings_say_so():
+    assert trust_of(Settings.read()) is None
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (
+            TRUST,
+            Trust(TRUST[ISSUER], "tallystick", "tallystick_tenant", "tallystick_roles"),
+        ),
+        (
+            TRUST
+            | {
+                KEYS: "https://keys.example/jwks",
+                "TALLYSTICK_OIDC_TENANT_CLAIM": "org",
+                "TALLYSTICK_OIDC_ROLES_CLAIM": "groups",
+            },
+            Trust(TRUST[ISSUER], "tallystick", "org", "groups", "https://keys.example/jwks"),
+        ),
+    ],
+)
+def test_an_issuer_that_is_trusted(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], expected: Trust
+):
+    for name, text in told.items():
+        monkeypatch.setenv(name, text)
+    assert trust_of(Settings.read()) == expected
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {ISSUER: "https://issuer.example"},
+        {AUDIENCE: "tallystick"},
+        TRUST | {ISSUER: "http://issuer.example"},
+        TRUST | {ISSUER: "issuer.example"},
+        TRUST | {AUDIENCE: ""},
+        TRUST | {KEYS: "http://keys.example"},
+        TRUST | {"TALLYSTICK_OIDC_TENANT_CLAIM": ""},
+    ],
+)
+def test_an_issuer_that_could_not_be_trusted(monkeypatch: pytest.MonkeyPatch, told: dict[str, str]):
+    for name, text in told.items():
+        monkeypatch.setenv(name, text)
+    with pytest.raises(ValidationError):
+        Settings.read()
+
+
 def test_settings_do_not_show_the_databases_password(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DATABASE_URL", f"postgresql://u:{PASSWORD}@h/d")
     assert PASSWORD not in repr(Settings.read())
     assert PASSWORD not in str(Settings.read())
-
-
-@pytest.mark.parametrize("name", ["billing-api.read", "Billing_API.read", "BILLING_API_READ"])
-def test_a_secret_has_its_slots_name(monkeypatch: pytest.MonkeyPatch, name: str):
-    assert secret_of(name) is None
-    monkeypatch.setenv("TALLYSTICK_SECRET_BILLING_API_READ", "s")
-    assert secret_of(name) == "s"
