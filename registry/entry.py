@@ -1,11 +1,12 @@
 """One published version as the registry knows it at one moment. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from tallystick.resolution import Lifecycle, Standing
-from tallystick.tool_contract import Contract, ToolReference
+from tallystick.tool_contract import Contract, ToolReference, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,13 @@ class Entry:
     """A publication, its content, and its standing.
 
     ``credential_bound`` is the credential version that the contract was attested for, and
-    ``credential_current`` the one in force; both are 0 where the contract names no credential.
+    ``credential_current`` the one in force; both are 0 where the contract names no credential. None
+    is in force before the first attestation, and while the credential is revoked.
+
+    ``is_signed`` tells whether the reader's tenant keeps a signature by a key that is not revoked.
+
+    ``owner`` is the slug of the tenant that shares the version, None for one of the reader's own;
+    ``withdrawn_at`` is when it stopped to share it, or the reader's tenant to accept it.
     """
 
     contract_id: UUID
@@ -22,10 +29,19 @@ class Entry:
     published_by: str
     lifecycle: Lifecycle
     suspended: bool
+    is_signed: bool
+    signature_required: bool
     closed_at: datetime | None
     credential_bound: int
-    credential_current: int
+    credential_current: int | None
     read_at: datetime
+    owner: str | None = None
+    withdrawn_at: datetime | None = None
+
+    @property
+    def is_offered(self) -> bool:
+        """Tell whether new work may find it; what is open drains all the same."""
+        return self.withdrawn_at is None
 
     @property
     def state(self) -> Lifecycle:
@@ -46,6 +62,7 @@ class Entry:
             effect_class=self.contract.effect_class,
             lifecycle=self.state,
             suspended=self.suspended,
+            signature_missing=self.signature_required and not self.is_signed,
             credential_bound=self.credential_bound,
             credential_current=self.credential_current,
         )
@@ -55,13 +72,56 @@ class Entry:
         return self.contract.reference(credential_version=self.credential_bound, tenant=tenant)
 
 
+def standing_of(entry: Entry | None, tenant: str) -> Standing | None:
+    """Return what a tuple for new work is checked against: None where nothing is offered."""
+    return entry.standing(tenant) if entry is not None and entry.is_offered else None
+
+
+def offered_beside(own: Iterable[Entry], shared: Iterable[Entry]) -> list[Entry]:
+    """Return a tenant's own versions, and of those shared with it the ones that its names lead to.
+
+    Of two versions under one name and number the one in front is found: the own.
+    """
+    found: dict[tuple[str, Version], Entry] = {}
+    for entry in (*own, *shared):
+        found.setdefault((entry.contract.name, entry.contract.version), entry)
+    return sorted(found.values(), key=lambda entry: (entry.contract.name, entry.published_at))
+
+
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A named slot and its version: never the secret."""
+    """A named slot and its version: never the secret.
+
+    A revoked one serves nothing until it is rotated.
+    """
 
     name: str
     version: int
     rotated_at: datetime
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A tenant, by its slug, that a version is shared with, or was until it was revoked."""
+
+    shared_with: str
+    shared_at: datetime
+    shared_by: str
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A version that another tenant shares, and whether the reader's tenant has accepted it."""
+
+    contract_id: UUID
+    owner: str
+    name: str
+    version: str
+    revoked_at: datetime | None
+    accepted_at: datetime | None
+    accepted_by: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,27 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 
-from kernel.http import ScopeDep, StrictRoute, Wire, tagged
+from kernel.http import (
+    NOT_MODIFIED,
+    WAS_THERE,
+    ScopeDep,
+    StrictRoute,
+    Wire,
+    allow,
+    in_thread,
+    tagged,
+)
+from kernel.roles import Permission
 from kernel.scope import Connection, Scope
 from kernel.wire import time_text
 from registry import service
-from registry.entry import Entry
+from registry.entry import Credential, Entry
+from registry.http_keys import SignatureBody, signatures_shown
 from registry.publication import Comparisons, Review, compare_with
+from registry.signing import Signature
 from registry.store import RegistryStore
+from registry.store_keys import KeyStore
 from tallystick.canonical import Json
 from tallystick.compatibility.budget import STEPS
 from tallystick.compatibility.contracts.documents import (
@@ -24,7 +36,7 @@ from tallystick.compatibility.contracts.documents import (
 from tallystick.compatibility.contracts.flow import Boundary
 from tallystick.compatibility.contracts.review import warnings_of
 from tallystick.compatibility.verdict import Producer
-from tallystick.errors import InvalidRequest, Refusal
+from tallystick.errors import InvalidRequest, RateLimited, Refusal
 from tallystick.resolution import Lifecycle
 from tallystick.tool_contract import Contract, ToolReference
 
@@ -46,6 +58,7 @@ class PublishBody(Wire):
 
     document: dict[str, Any]
     review: ReviewBody | None = None
+    signatures: Annotated[list[SignatureBody], Field(default_factory=list, max_length=16)]
 
 
 class ReferenceBody(Wire):
@@ -110,15 +123,6 @@ class GrantBody(Wire):
     ]
 
 
-class PinBody(Wire):
-    """A version that an outside queue holds."""
-
-    name: str
-    version: str
-    holder: Name
-    ttl_seconds: Annotated[float, Field(gt=0, le=30 * 86400)]
-
-
 def summary(entry: Entry) -> dict[str, Any]:
     """Render one line of the list of contracts."""
     contract = entry.contract
@@ -134,7 +138,9 @@ def summary(entry: Entry) -> dict[str, Any]:
         "credential": contract.credential,
         "credential_version": entry.credential_bound,
         "published_at": time_text(entry.published_at),
-        "published_by": entry.published_by,
+        # Who works for another tenant is that tenant's own business.
+        "published_by": entry.published_by if entry.owner is None else None,
+        "owner": entry.owner,
     }
 
 
@@ -150,7 +156,12 @@ def whole(entry: Entry, tenant: str) -> dict[str, Any]:
     }
 
 
-@router.post("/contracts", status_code=201)
+@router.post(
+    "/contracts",
+    status_code=201,
+    responses=WAS_THERE,
+    dependencies=[allow(Permission.PUBLISH)],
+)
 async def publish(body: PublishBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
     """Publish a contract. 201 when it is new, 200 when the same document is published already.
 
@@ -158,18 +169,21 @@ async def publish(body: PublishBody, scope: ScopeDep, response: Response) -> dic
     review. `equivalent_to` names the versions that are proven to mean the same.
     """
     review = Review(body.review.reviewer, body.review.reason) if body.review else None
+    signatures = [each.presented() for each in body.signatures]
     # In a thread, as every comparison below: a hostile schema takes its bounded time without
     # stopping the others.
-    contract, warnings = await run_in_threadpool(_examined, body.document)
+    contract, warnings = await in_thread(scope.caller, _examined, body.document)
     comparisons: Comparisons = {}
 
     async def attempt(connection: Connection) -> service.Publication | list[Contract]:
-        store = RegistryStore(connection)
-        return await service.publish(store, scope.caller, contract, review, comparisons)
+        store, keys = RegistryStore(connection), KeyStore(connection)
+        return await service.publish(
+            store, keys, scope.caller, contract, review, signatures, comparisons
+        )
 
     # Again only for what was published since: whoever waits here saw another one come through.
     while isinstance(found := await scope.transact(attempt), list):
-        more = await run_in_threadpool(compare_with, contract, found)
+        more = await in_thread(scope.caller, compare_with, contract, found)
         comparisons = {**comparisons, **more}
     response.status_code = 201 if found.is_new else 200
     return whole(found.entry, scope.caller.tenant) | {
@@ -184,7 +198,7 @@ def _examined(document: dict[str, Any]) -> tuple[Contract, list[dict[str, Json]]
     return contract, [each.to_json() for each in warnings_of(Boundary.of(contract), STEPS)]
 
 
-@router.post("/compare")
+@router.post("/compare", dependencies=[allow(Permission.READ_CONTRACTS)])
 async def compare(body: CompareBody, scope: ScopeDep) -> dict[str, Any]:
     """Compare two contracts, or two JSON Schemas.
 
@@ -194,16 +208,18 @@ async def compare(body: CompareBody, scope: ScopeDep) -> dict[str, Any]:
     """
     old = await _compared(body.old, scope, at="/old")
     new = await _compared(body.new, scope, at="/new")
-    return await run_in_threadpool(compare_documents, old, new, Producer(body.producer))
+    return await in_thread(scope.caller, compare_documents, old, new, Producer(body.producer))
 
 
 async def _compared(given: Compared, scope: Scope, *, at: str) -> Contract | BareSchema:
     try:
         if not isinstance(given, str):
-            return await run_in_threadpool(read_document, given)
+            return await in_thread(scope.caller, read_document, given)
         entry = await scope.transact(
             lambda connection: service.find_named(RegistryStore(connection), given)
         )
+    except RateLimited:
+        raise
     except Refusal as fault:
         # A name is one text, and has no parts to point at.
         place = "" if isinstance(given, str) else fault.pointer or ""
@@ -211,29 +227,47 @@ async def _compared(given: Compared, scope: Scope, *, at: str) -> Contract | Bar
     return entry.contract
 
 
-@router.get("/contracts")
+@router.get("/contracts", responses=NOT_MODIFIED, dependencies=[allow(Permission.READ_CONTRACTS)])
 async def contracts(
     request: Request,
     scope: ScopeDep,
     name: str | None = None,
     state: Annotated[Lifecycle | None, Query()] = None,
 ) -> Response:
-    """List the published versions, with an entity tag."""
-    entries = await scope.transact(lambda connection: RegistryStore(connection).entries(name=name))
-    shown = [summary(entry) for entry in entries if state is None or entry.state is state]
+    """List the published versions, with an entity tag.
+
+    Those that other tenants share are among them; `owner` says who does.
+    """
+
+    async def work(connection: Connection) -> tuple[list[Entry], dict[UUID, list[Signature]]]:
+        found = await service.usable(RegistryStore(connection), name)
+        asked = [entry for entry in found if state is None or entry.state is state]
+        signatures = await KeyStore(connection).signatures([each.contract_id for each in asked])
+        return asked, signatures
+
+    entries, signatures = await scope.transact(work)
+    shown = [summary(each) | signatures_shown(signatures[each.contract_id]) for each in entries]
     return tagged(request, {"contracts": shown})
 
 
-@router.get("/contracts/{name}/{version}")
+@router.get(
+    "/contracts/{name}/{version}",
+    responses=NOT_MODIFIED,
+    dependencies=[allow(Permission.READ_CONTRACTS)],
+)
 async def contract(request: Request, name: str, version: str, scope: ScopeDep) -> Response:
     """Show one version: its document, its state, and the tuple to present."""
-    entry = await scope.transact(
-        lambda connection: service.find(RegistryStore(connection), name, version)
-    )
-    return tagged(request, whole(entry, scope.caller.tenant))
+
+    async def work(connection: Connection) -> tuple[Entry, list[Signature]]:
+        entry = await service.find(RegistryStore(connection), name, version)
+        signatures = await KeyStore(connection).signatures([entry.contract_id])
+        return entry, signatures[entry.contract_id]
+
+    entry, signatures = await scope.transact(work)
+    return tagged(request, whole(entry, scope.caller.tenant) | signatures_shown(signatures))
 
 
-@router.post("/resolve")
+@router.post("/resolve", dependencies=[allow(Permission.READ_CONTRACTS)])
 async def resolve(body: ReferenceBody, scope: ScopeDep) -> dict[str, Any]:
     """Resolve a tuple to its contract and a lease, or refuse it with exactly one code."""
     reference = body.reference()
@@ -254,7 +288,9 @@ async def resolve(body: ReferenceBody, scope: ScopeDep) -> dict[str, Any]:
     }
 
 
-@router.post("/contracts/{name}/{version}/attest")
+@router.post(
+    "/contracts/{name}/{version}/attest", dependencies=[allow(Permission.MANAGE_CREDENTIALS)]
+)
 async def attest(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
     """Bind a contract to its credential's current version, after a review of the rotation."""
     entry = await scope.transact(
@@ -270,7 +306,7 @@ async def attest(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> 
     }
 
 
-@router.post("/credentials", status_code=201)
+@router.post("/credentials", status_code=201, dependencies=[allow(Permission.MANAGE_CREDENTIALS)])
 async def create_credential(body: NameBody, scope: ScopeDep) -> dict[str, Any]:
     """Make a credential slot at version 1. The secret itself never comes here."""
     made = await scope.transact(
@@ -278,12 +314,12 @@ async def create_credential(body: NameBody, scope: ScopeDep) -> dict[str, Any]:
             RegistryStore(connection), scope.caller, body.name
         )
     )
-    return {"name": made.name, "version": made.version, "rotated_at": time_text(made.rotated_at)}
+    return _slot(made)
 
 
-@router.post("/credentials/{name}/rotate")
+@router.post("/credentials/{name}/rotate", dependencies=[allow(Permission.MANAGE_CREDENTIALS)])
 async def rotate_credential(name: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
-    """Raise a credential's version.
+    """Raise a credential's version; a revoked one is in force again under the new one.
 
     Work that was planned under the old one is refused from now on.
     """
@@ -292,26 +328,42 @@ async def rotate_credential(name: str, body: ReasonBody, scope: ScopeDep) -> dic
             RegistryStore(connection), scope.caller, name, body.reason
         )
     )
-    return {
-        "name": rotated.name,
-        "version": rotated.version,
-        "rotated_at": time_text(rotated.rotated_at),
-    }
+    return _slot(rotated)
 
 
-@router.get("/credentials")
+@router.post("/credentials/{name}/revoke", dependencies=[allow(Permission.MANAGE_CREDENTIALS)])
+async def revoke_credential(name: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
+    """Take a credential out of force: what is bound to it is refused until it is rotated."""
+    revoked = await scope.transact(
+        lambda connection: service.revoke_credential(
+            RegistryStore(connection), scope.caller, name, body.reason
+        )
+    )
+    return _slot(revoked)
+
+
+@router.get("/credentials", dependencies=[allow(Permission.READ_CONTRACTS)])
 async def credentials(scope: ScopeDep) -> dict[str, Any]:
     """List the credential slots and their versions."""
     found = await scope.transact(lambda connection: RegistryStore(connection).credentials())
+    return {"credentials": [_slot(one) for one in found]}
+
+
+def _slot(credential: Credential) -> dict[str, Any]:
     return {
-        "credentials": [
-            {"name": one.name, "version": one.version, "rotated_at": time_text(one.rotated_at)}
-            for one in found
-        ]
+        "name": credential.name,
+        "version": credential.version,
+        "rotated_at": time_text(credential.rotated_at),
+        "revoked_at": time_text(credential.revoked_at),
     }
 
 
-@router.post("/grants", status_code=201)
+@router.post(
+    "/grants",
+    status_code=201,
+    responses=WAS_THERE,
+    dependencies=[allow(Permission.MANAGE_GRANTS)],
+)
 async def grant(body: GrantBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
     """Grant a capability to a principal. 200 when the principal holds it already."""
     is_new = await scope.transact(
@@ -324,7 +376,7 @@ async def grant(body: GrantBody, scope: ScopeDep, response: Response) -> dict[st
     return {"principal": body.principal, "capability": capability, "granted": is_new}
 
 
-@router.delete("/grants", status_code=204)
+@router.delete("/grants", status_code=204, dependencies=[allow(Permission.MANAGE_GRANTS)])
 async def revoke(principal: str, capability: str, scope: ScopeDep) -> None:
     """Take a capability back from a principal."""
     await scope.transact(
@@ -334,7 +386,7 @@ async def revoke(principal: str, capability: str, scope: ScopeDep) -> None:
     )
 
 
-@router.get("/grants")
+@router.get("/grants", dependencies=[allow(Permission.MANAGE_GRANTS)])
 async def grants(scope: ScopeDep, principal: str | None = None) -> dict[str, Any]:
     """List who holds which capability."""
     found = await scope.transact(
@@ -351,46 +403,3 @@ async def grants(scope: ScopeDep, principal: str | None = None) -> dict[str, Any
             for one in found
         ]
     }
-
-
-@router.post("/pins", status_code=201)
-async def pin(body: PinBody, scope: ScopeDep) -> dict[str, Any]:
-    """Hold a version for an outside queue.
-
-    Until the pin runs out, the version cannot be retired.
-    """
-    pin_id, expires_at = await scope.transact(
-        lambda connection: service.pin(
-            RegistryStore(connection),
-            scope.caller,
-            body.name,
-            body.version,
-            holder=body.holder,
-            ttl_seconds=body.ttl_seconds,
-        )
-    )
-    return {"pin_id": str(pin_id), "expires_at": time_text(expires_at)}
-
-
-@router.get("/pins")
-async def pins(scope: ScopeDep) -> dict[str, Any]:
-    """List the pins that hold."""
-    found = await scope.transact(lambda connection: RegistryStore(connection).pins())
-    return {
-        "pins": [
-            {
-                "pin_id": str(one.pin_id),
-                "name": one.name,
-                "version": one.version,
-                "holder": one.holder,
-                "expires_at": time_text(one.expires_at),
-            }
-            for one in found
-        ]
-    }
-
-
-@router.delete("/pins/{pin_id}", status_code=204)
-async def unpin(pin_id: UUID, scope: ScopeDep) -> None:
-    """Let a pin go."""
-    await scope.transact(lambda connection: service.unpin(RegistryStore(connection), pin_id))

@@ -8,7 +8,8 @@ from uuid import UUID
 from kernel.keys import KeyRing
 from kernel.scope import Caller
 from registry import lease as leases
-from registry.entry import Credential, Entry
+from registry import service_keys
+from registry.entry import Credential, Entry, offered_beside, standing_of
 from registry.lease import Lease
 from registry.publication import (
     Comparisons,
@@ -18,9 +19,17 @@ from registry.publication import (
     is_published,
     rivals,
 )
+from registry.signing import Presented
 from registry.store import RegistryStore
+from registry.store_keys import KeyStore
 from tallystick.canonical import Json
-from tallystick.errors import InvalidContract, InvalidRequest, NotFound, ToolContractNotFound
+from tallystick.errors import (
+    CredentialPolicyChanged,
+    InvalidContract,
+    InvalidRequest,
+    NotFound,
+    ToolContractNotFound,
+)
 from tallystick.resolution import Purpose, check
 from tallystick.tool_contract import Contract, ToolReference, Version
 
@@ -49,12 +58,14 @@ class Publication:
 
 async def publish(
     store: RegistryStore,
+    keys: KeyStore,
     caller: Caller,
     contract: Contract,
     review: Review | None,
+    signatures: Sequence[Presented],
     comparisons: Comparisons,
 ) -> Publication | list[Contract]:
-    """Publish a contract; the same document again changes nothing.
+    """Publish a contract; the same document again changes nothing but adds signatures.
 
     Where versions are published that it was not compared with yet, nothing is written, and those
     are the answer: a comparison takes its time, and no lock is held for as long.
@@ -62,11 +73,16 @@ async def publish(
     Raises:
         InvalidContract: The contract names a credential that is not there.
         ContractExists: Another document is published under this version.
+        SignatureInvalid: A signature is not one of this contract by a key that is trusted now.
+        SignatureRequired: The tenant requires a signature, and there is none.
         ReviewRequired: The version rule asks for a new major version or a review.
     """
     await store.lock_name(contract.name)
     published = await store.entries(name=contract.name)
     is_new = not is_published(contract, published)
+    await service_keys.verify(keys, contract, signatures)
+    if is_new and not signatures:
+        await service_keys.publish_unsigned(keys, contract)
     others = rivals(contract, published)
     missing = [other for other in others if other.contract_digest not in comparisons]
     if missing:
@@ -89,6 +105,8 @@ async def publish(
             },
         )
     entry = await find(store, contract.name, str(contract.version))
+    if await service_keys.keep(store, keys, caller, entry, signatures):
+        entry = await find(store, contract.name, str(contract.version))
     return Publication(entry, is_new, equivalents(others, comparisons))
 
 
@@ -102,15 +120,41 @@ async def _named_credential(store: RegistryStore, contract: Contract) -> Credent
             f" Make it first: registry credentials create {contract.credential}.",
             pointer="/credential",
         )
+    if credential.revoked_at is not None:
+        raise InvalidContract(
+            f"The credential {contract.credential!r} is revoked."
+            f" Rotate it first: registry credentials rotate {contract.credential}.",
+            pointer="/credential",
+        )
     return credential
 
 
 async def find(store: RegistryStore, name: str, version: str) -> Entry:
     """Return one published version. Raises ToolContractNotFound."""
     entry = await store.entry(name, normal_version(version))
-    if entry is None:
-        raise ToolContractNotFound(f"There is no contract {name}@{version}.")
+    if entry is None or not entry.is_offered:
+        raise _not_found(name, version)
     return entry
+
+
+async def find_own(store: RegistryStore, name: str, version: str) -> Entry:
+    """Return one published version of the tenant's own: what is shared with it, it only uses.
+
+    Raises ToolContractNotFound, in the words of what does not exist.
+    """
+    entry = await find(store, name, version)
+    if entry.owner is not None:
+        raise _not_found(name, version)
+    return entry
+
+
+def _not_found(name: str, version: str) -> ToolContractNotFound:
+    return ToolContractNotFound(f"There is no contract {name}@{version}.")
+
+
+async def usable(store: RegistryStore, name: str | None) -> list[Entry]:
+    """Return every version, or every one of a name: the tenant's own, and what it is offered."""
+    return offered_beside(await store.entries(name=name), await store.offered(name=name))
 
 
 async def find_named(store: RegistryStore, text: str) -> Entry:
@@ -138,25 +182,25 @@ async def admit(
     store: RegistryStore,
     caller: Caller,
     reference: ToolReference,
+    contract_id: UUID,
     *,
     lease: Lease | None = None,
 ) -> Entry:
     """Check a tuple for a new plan, and hold what the check rests on until the transaction ends.
 
+    ``contract_id`` is the version that the tuple names.
+
     Raises one refusal of :func:`tallystick.resolution.check`.
     """
     asked = sorted(reference.capabilities)
-    await store.lock(reference.name, reference.version, caller.principal, asked)
-    entry = await store.entry(reference.name, reference.version)
+    await store.lock(contract_id, asked, caller.principal)
+    entry = await store.entry_by_id(contract_id)
     granted = await store.granted(caller.principal, asked)
-    under_lease = (
-        entry is not None
-        and lease is not None
-        and lease.admits(entry.contract_id, closed_at=entry.closed_at, now=entry.read_at)
+    under_lease = lease is not None and lease.admits(
+        contract_id, closed_at=entry.closed_at, now=entry.read_at
     )
     purpose = Purpose.PLAN_UNDER_LEASE if under_lease else Purpose.PLAN
-    check(reference, entry.standing(caller.tenant) if entry else None, granted, purpose)
-    assert entry is not None, "a tuple without a contract does not pass the check"
+    check(reference, standing_of(entry, caller.tenant), granted, purpose)
     return entry
 
 
@@ -174,7 +218,7 @@ async def resolve(
     """
     entry = await store.entry(reference.name, reference.version)
     granted = await store.granted(caller.principal, sorted(reference.capabilities))
-    check(reference, entry.standing(caller.tenant) if entry else None, granted, Purpose.PLAN)
+    check(reference, standing_of(entry, caller.tenant), granted, Purpose.PLAN)
     assert entry is not None, "a tuple without a contract does not pass the check"
     expires_at = entry.read_at + timedelta(seconds=lease_seconds)
     token = leases.sign(Lease(entry.contract_id, entry.read_at, expires_at), keys, caller.tenant_id)
@@ -198,13 +242,36 @@ async def rotate_credential(
 ) -> Credential:
     """Raise a credential's version, which invalidates what was planned under it.
 
-    Raises NotFound.
+    A revoked credential is back in force under the new version, and needs a reason.
+
+    Raises NotFound, and InvalidRequest where the reason is missing.
     """
-    credential = await store.rotate_credential(name)
+    credential = await store.rotate_credential(name, also_revoked=bool(reason))
+    if credential is None and await store.credential(name) is not None:
+        raise InvalidRequest(
+            f"The credential {name!r} is revoked: say why it may be used again.", pointer="/reason"
+        )
     if credential is None:
         raise NotFound(f"There is no credential {name!r}.")
     facts: dict[str, Json] = {"version": credential.version, "reason": reason}
     await store.record("credential_rotated", name, actor=caller.principal, facts=facts)
+    return credential
+
+
+async def revoke_credential(
+    store: RegistryStore, caller: Caller, name: str, reason: str
+) -> Credential:
+    """Take a credential out of force: nothing that is bound to it resolves until it is rotated.
+
+    One that is revoked already stays as it is. Raises NotFound.
+    """
+    is_new = await store.revoke_credential(name)
+    credential = await store.credential(name)
+    if credential is None:
+        raise NotFound(f"There is no credential {name!r}.")
+    if is_new:
+        facts: dict[str, Json] = {"version": credential.version, "reason": reason}
+        await store.record("credential_revoked", name, actor=caller.principal, facts=facts)
     return credential
 
 
@@ -213,9 +280,12 @@ async def attest(
 ) -> Entry:
     """Bind a contract to its credential's current version, after a review of the rotation.
 
+    A contract that another tenant shares is bound to the slot of this tenant under that name.
+
     Raises:
         ToolContractNotFound: There is no such version.
-        InvalidRequest: The contract names no credential.
+        InvalidRequest: The contract names no credential, or there is no slot under that name.
+        CredentialPolicyChanged: The credential is revoked.
     """
     entry = await find(store, name, version)
     if entry.contract.credential is None:
@@ -223,7 +293,16 @@ async def attest(
             f"{name}@{version} names no credential, so there is nothing to attest."
         )
     credential = await store.credential(entry.contract.credential)
-    assert credential is not None, "a bound credential is never removed"
+    if credential is None:
+        raise InvalidRequest(
+            f"There is no credential {entry.contract.credential!r}."
+            f" Make it first: registry credentials create {entry.contract.credential}."
+        )
+    if credential.revoked_at is not None:
+        raise CredentialPolicyChanged(
+            f"The credential {credential.name!r} is revoked."
+            f" Rotate it first: registry credentials rotate {credential.name}."
+        )
     await store.bind(entry.contract_id, credential, by=caller.principal)
     await store.record(
         "contract_attested",
@@ -267,12 +346,11 @@ async def pin(
     Raises the refusals of a new plan, but for those of a tuple.
     """
     entry = await find(store, name, version)
-    asked: Sequence[str] = ()
-    await store.lock(entry.contract.name, str(entry.contract.version), caller.principal, asked)
-    entry = await find(store, name, version)
+    await store.lock(entry.contract_id, ())
+    entry = await store.entry_by_id(entry.contract_id)
     check(
         entry.reference(caller.tenant),
-        entry.standing(caller.tenant),
+        standing_of(entry, caller.tenant),
         entry.contract.capabilities_for(caller.tenant),
         Purpose.PLAN,
     )

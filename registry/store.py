@@ -1,7 +1,8 @@
 """Every SQL statement of the registry: rows in, values out.
 
-Row-level security shows each transaction one tenant's rows; the statements name the tenant again,
-so that the keys that begin with it are used.
+Row-level security shows each transaction one tenant's rows, and those of the contracts that it
+accepted from others; the statements name the tenant again, so that the keys that begin with it are
+used.
 """
 
 from collections.abc import Sequence
@@ -24,43 +25,83 @@ from tallystick.tool_contract import Contract
 _ENTRY: Final[LiteralString] = """
     SELECT contract.contract_id, content.document, contract.published_at, contract.published_by,
            state.lifecycle, state.suspended, closing.closed_at,
+           EXISTS (SELECT FROM contract_signature AS signature
+                     JOIN publisher_key AS key USING (tenant_id, key_id)
+                    WHERE signature.tenant_id = current_tenant()
+                      AND signature.contract_id = contract.contract_id
+                      AND key.revoked_at IS NULL) AS is_signed,
+           EXISTS (SELECT FROM signature_requirement WHERE tenant_id = current_tenant())
+               AS signature_required,
            coalesce(binding.version, 0) AS credential_bound,
-           coalesce(credential.version, 0) AS credential_current,
+           CASE WHEN credential.revoked_at IS NULL THEN credential.version END
+               AS credential_current,
+           share.owner, share.revoked_at AS withdrawn_at,
            clock_timestamp() AS read_at
       FROM contract
       JOIN contract_content AS content USING (tenant_id, contract_digest)
       JOIN contract_state AS state USING (contract_id)
       LEFT JOIN contract_closing AS closing USING (contract_id)
-      LEFT JOIN credential_binding AS binding USING (contract_id)
+      LEFT JOIN credential_binding AS binding ON binding.tenant_id = current_tenant()
+                                             AND binding.contract_id = contract.contract_id
       LEFT JOIN credential ON credential.tenant_id = binding.tenant_id
                           AND credential.name = binding.credential
+      LEFT JOIN LATERAL share_of(CASE WHEN contract.tenant_id <> current_tenant()
+                                      THEN contract.contract_id END) AS share ON true
+"""
+# A tenant's own version comes before any that is shared with it, and of those one at a time is
+# accepted: nobody can put another in its place.
+_NAMED: Final[LiteralString] = """
+     WHERE contract.contract_id = (SELECT coalesce(
+               (SELECT contract_id
+                  FROM contract
+                 WHERE tenant_id = current_tenant()
+                   AND name = %(name)s AND version = %(version)s),
+               (SELECT contract_id
+                  FROM shared_contracts(%(name)s, %(version)s)
+                 ORDER BY revoked_at IS NOT NULL, shared_at, contract_id
+                 LIMIT 1)))
+"""
+_OWN: Final[LiteralString] = """
      WHERE contract.tenant_id = current_tenant()
+       AND (%(name)s::text IS NULL OR contract.name = %(name)s)
+     ORDER BY contract.name, contract.published_at
+"""
+_OFFERED: Final[LiteralString] = """
+     WHERE contract.contract_id IN (
+               SELECT contract_id FROM shared_contracts(%(name)s, NULL) WHERE revoked_at IS NULL)
+     ORDER BY share.shared_at, contract.contract_id
 """
 
 # Everyone takes these locks in this order. FOR SHARE, because FOR KEY SHARE (which a foreign key
 # takes) does not stop a retirement that runs at the same time.
 _LOCK_STATE: Final[LiteralString] = """
-    SELECT FROM contract_state AS state
-      JOIN contract USING (contract_id)
-     WHERE contract.tenant_id = current_tenant()
-       AND contract.name = %(name)s AND contract.version = %(version)s
-       FOR SHARE OF state
+    SELECT FROM contract_state WHERE contract_id = %s FOR SHARE
 """
 _LOCK_CREDENTIAL: Final[LiteralString] = """
     SELECT FROM credential
       JOIN credential_binding AS binding
         ON binding.tenant_id = credential.tenant_id AND binding.credential = credential.name
-      JOIN contract USING (contract_id)
-     WHERE contract.tenant_id = current_tenant()
-       AND contract.name = %(name)s AND contract.version = %(version)s
+     WHERE binding.tenant_id = current_tenant() AND binding.contract_id = %s
        FOR SHARE OF credential, binding
 """
 _LOCK_GRANTS: Final[LiteralString] = """
     SELECT FROM capability_grant
      WHERE tenant_id = current_tenant()
-       AND principal = %(principal)s AND capability = ANY (%(capabilities)s)
-     ORDER BY capability
+       AND principal = ANY (%(principals)s) AND capability = ANY (%(capabilities)s)
+     ORDER BY principal, capability
        FOR SHARE
+"""
+
+
+# A revocation waits for what began before it. Nothing is held where no signature is asked for.
+_LOCK_KEYS: Final[LiteralString] = """
+    SELECT FROM publisher_key AS key
+      JOIN contract_signature AS signature USING (tenant_id, key_id)
+     WHERE key.tenant_id = current_tenant() AND key.revoked_at IS NULL
+       AND signature.contract_id = %s
+       AND EXISTS (SELECT FROM signature_requirement WHERE tenant_id = current_tenant())
+     ORDER BY key.key_id
+       FOR SHARE OF key
 """
 
 
@@ -78,16 +119,17 @@ class RegistryStore:
 
     # --- contracts ------------------------------------------------------------------------------
 
-    async def lock(
-        self, name: str, version: str, principal: str, capabilities: Sequence[str]
-    ) -> None:
-        """Hold a version's state, credential and grants as they are until the transaction ends."""
-        names = {"name": name, "version": version}
-        asked = {"principal": principal, "capabilities": list(capabilities)}
+    async def lock(self, contract_id: UUID, capabilities: Sequence[str], *principals: str) -> None:
+        """Hold a version's state, credential and signers, and grants, until the transaction ends.
+
+        The grants are those of the capabilities to any of the principals.
+        """
+        asked = {"principals": list(principals), "capabilities": list(capabilities)}
         async with self._connection.pipeline():
-            await self._connection.execute(_LOCK_STATE, names)
-            await self._connection.execute(_LOCK_CREDENTIAL, names)
+            await self._connection.execute(_LOCK_STATE, (contract_id,))
+            await self._connection.execute(_LOCK_CREDENTIAL, (contract_id,))
             await self._connection.execute(_LOCK_GRANTS, asked)
+            await self._connection.execute(_LOCK_KEYS, (contract_id,))
 
     async def lock_name(self, name: str) -> None:
         """Let one publication of a name follow another."""
@@ -97,30 +139,35 @@ class RegistryStore:
         )
 
     async def entry(self, name: str, version: str) -> Entry | None:
-        """Return one version, or None."""
-        statement = _ENTRY + " AND contract.name = %s AND contract.version = %s"
-        found = await self._entries(statement, (name, version))
+        """Return one version, or None: the tenant's own, or else the one that it accepted.
+
+        One that is not offered any more is found too, where there is no other.
+        """
+        found = await self._entries(_ENTRY + _NAMED, {"name": name, "version": version})
         return found[0] if found else None
 
     async def entry_by_id(self, contract_id: UUID) -> Entry:
         """Return a version that is known to exist."""
-        found = await self._entries(_ENTRY + " AND contract.contract_id = %s", (contract_id,))
+        found = await self._entries(_ENTRY + " WHERE contract.contract_id = %s", (contract_id,))
         assert found, "a ledger row names a contract that the registry does not hold"
         return found[0]
 
     async def entries(self, *, name: str | None = None) -> list[Entry]:
-        """Return every version, or every version of one name, in publishing order."""
-        statement = _ENTRY + " AND (%(name)s::text IS NULL OR contract.name = %(name)s)"
-        return await self._entries(
-            statement + " ORDER BY contract.name, contract.published_at", {"name": name}
-        )
+        """Return the tenant's own versions, or those of one name, in publishing order."""
+        return await self._entries(_ENTRY + _OWN, {"name": name})
+
+    async def offered(self, *, name: str | None = None) -> list[Entry]:
+        """Return what the tenant accepted of what is shared with it, or that of one name."""
+        return await self._entries(_ENTRY + _OFFERED, {"name": name})
 
     async def _entries(self, statement: LiteralString, values: object) -> list[Entry]:
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(statement, values)  # type: ignore[arg-type]
             rows = await cursor.fetchall()
         for row in rows:
-            row["contract"] = _contract(row.pop("document"))
+            row["contract"] = contract = _contract(row.pop("document"))
+            if contract.credential is None:
+                row["credential_current"] = 0
             row["lifecycle"] = Lifecycle(row["lifecycle"])
         return [Entry(**row) for row in rows]
 
@@ -172,26 +219,54 @@ class RegistryStore:
         )
         return made.rowcount == 1
 
-    async def rotate_credential(self, name: str) -> Credential | None:
-        """Raise a credential's version.
+    async def rotate_credential(self, name: str, *, also_revoked: bool) -> Credential | None:
+        """Raise a credential's version; None where there is none, or it is revoked.
 
-        Work that was planned under the old one is refused from now on.
+        Work that was planned under the old one is refused from now on. With ``also_revoked`` a
+        revoked one is in force again.
         """
+        await self._hold_credential(name)
         return await self._one_credential(
             """
             UPDATE credential
-               SET version = version + 1, rotated_at = clock_timestamp()
-             WHERE tenant_id = current_tenant() AND name = %s
-            RETURNING name, version, rotated_at
+               SET version = version + 1, rotated_at = clock_timestamp(), revoked_at = NULL
+             WHERE tenant_id = current_tenant() AND name = %s AND (%s OR revoked_at IS NULL)
+            RETURNING name, version, rotated_at, revoked_at
             """,
             name,
+            also_revoked,
+        )
+
+    async def revoke_credential(self, name: str) -> bool:
+        """Take a credential out of force; False where none is in force under that name."""
+        await self._hold_credential(name)
+        taken = await self._connection.execute(
+            """
+            UPDATE credential
+               SET revoked_at = clock_timestamp()
+             WHERE tenant_id = current_tenant() AND name = %s AND revoked_at IS NULL
+            """,
+            (name,),
+        )
+        return taken.rowcount == 1
+
+    async def _hold_credential(self, name: str) -> None:
+        # What waits is dated after what it waited for: a change is stamped once its row is held,
+        # in a statement of its own.
+        await self._connection.execute(
+            """
+            SELECT FROM credential
+             WHERE tenant_id = current_tenant() AND name = %s
+               FOR NO KEY UPDATE
+            """,
+            (name,),
         )
 
     async def credential(self, name: str) -> Credential | None:
         """Return a credential and hold its version until the transaction ends, or None."""
         return await self._one_credential(
             """
-            SELECT name, version, rotated_at
+            SELECT name, version, rotated_at, revoked_at
               FROM credential
              WHERE tenant_id = current_tenant() AND name = %s
                FOR SHARE
@@ -199,9 +274,9 @@ class RegistryStore:
             name,
         )
 
-    async def _one_credential(self, statement: LiteralString, name: str) -> Credential | None:
+    async def _one_credential(self, statement: LiteralString, *values: object) -> Credential | None:
         async with self._connection.cursor(row_factory=class_row(Credential)) as cursor:
-            await cursor.execute(statement, (name,))
+            await cursor.execute(statement, values)
             return await cursor.fetchone()
 
     async def credentials(self) -> list[Credential]:
@@ -209,7 +284,7 @@ class RegistryStore:
         async with self._connection.cursor(row_factory=class_row(Credential)) as cursor:
             await cursor.execute(
                 """
-                SELECT name, version, rotated_at
+                SELECT name, version, rotated_at, revoked_at
                   FROM credential
                  WHERE tenant_id = current_tenant()
                  ORDER BY name
@@ -223,7 +298,7 @@ class RegistryStore:
             """
             INSERT INTO credential_binding (contract_id, tenant_id, credential, version,
             attested_by) VALUES (%s, current_tenant(), %s, %s, %s)
-                ON CONFLICT (contract_id) DO UPDATE
+                ON CONFLICT (tenant_id, contract_id) DO UPDATE
                SET version = excluded.version, attested_at = clock_timestamp(), attested_by =
                excluded.attested_by
             """,
@@ -249,6 +324,15 @@ class RegistryStore:
 
     async def revoke(self, principal: str, capability: str) -> bool:
         """Take a capability back; False when it was not granted."""
+        # As of a credential: stamped once the row is held.
+        await self._connection.execute(
+            """
+            SELECT FROM capability_grant
+             WHERE tenant_id = current_tenant() AND principal = %s AND capability = %s
+               FOR NO KEY UPDATE
+            """,
+            (principal, capability),
+        )
         taken = await self._connection.execute(
             """
             UPDATE capability_grant

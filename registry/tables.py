@@ -15,6 +15,8 @@ from kernel.tables import (
     Text,
     TextOrNull,
     TransactionTime,
+    WrittenIn,
+    by_transaction,
     column,
 )
 
@@ -25,6 +27,7 @@ class ContractContentRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("tenant_id", "contract_digest"),
         ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+        by_transaction(),
     )
 
     tenant_id: UUID
@@ -32,6 +35,7 @@ class ContractContentRow(Row, table=True):
     schema_hash: Text
     prompt_hash: Text
     document: Text
+    written_in: WrittenIn
 
 
 class ContractRow(Row, table=True):
@@ -45,6 +49,8 @@ class ContractRow(Row, table=True):
             ["tenant_id", "contract_digest"],
             ["contract_content.tenant_id", "contract_content.contract_digest"],
         ),
+        Index(None, "tenant_id", "contract_digest"),
+        by_transaction(),
     )
 
     tenant_id: UUID
@@ -56,6 +62,7 @@ class ContractRow(Row, table=True):
     review_reason: TextOrNull
     published_at: TransactionTime
     published_by: Text
+    written_in: WrittenIn
 
 
 def _of_own_contract() -> ForeignKeyConstraint:
@@ -88,6 +95,92 @@ class ContractClosingRow(Row, table=True):
     reason: Text
 
 
+class ContractShareRow(Row, table=True):
+    """Another tenant that may use a version, by its slug, or might until it was revoked."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("contract_id", "shared_with"),
+        _of_own_contract(),
+        Index(None, "shared_with"),
+    )
+
+    tenant_id: UUID
+    contract_id: UUID
+    shared_with: Text
+    shared_at: ClockTime
+    shared_by: Text
+    revoked_at: MomentOrNull
+
+
+class ContractShareAcceptanceRow(Row, table=True):
+    """What a tenant accepted of what is shared with it, or had until it withdrew that."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "contract_id"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+        ForeignKeyConstraint(["contract_id"], ["contract.contract_id"]),
+    )
+
+    tenant_id: UUID
+    contract_id: UUID
+    accepted_at: ClockTime
+    accepted_by: Text
+    withdrawn_at: MomentOrNull
+
+
+class PublisherKeyRow(Row, table=True):
+    """A publisher's public key that signatures are verified with. A revoked one stays revoked."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "key_id"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
+
+    tenant_id: UUID
+    key_id: Text
+    public_key: bytes
+    name: Text
+    added_at: TransactionTime
+    added_by: Text
+    revoked_at: MomentOrNull
+    revoked_by: TextOrNull
+    reason: TextOrNull
+
+
+class ContractSignatureRow(Row, table=True):
+    """A signature that a tenant keeps of a contract, its own or a shared one. Append-only."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "contract_id", "key_id"),
+        ForeignKeyConstraint(["contract_id"], ["contract.contract_id"]),
+        ForeignKeyConstraint(
+            ["tenant_id", "key_id"],
+            ["publisher_key.tenant_id", "publisher_key.key_id"],
+            name="contract_signature_key_fkey",
+        ),
+    )
+
+    tenant_id: UUID
+    contract_id: UUID
+    key_id: Text
+    signature: bytes
+    signed_at: TransactionTime
+    signed_by: Text
+
+
+class SignatureRequirementRow(Row, table=True):
+    """The mark of a tenant whose contracts resolve with a signature alone."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+    )
+
+    tenant_id: UUID
+    required_at: TransactionTime
+    required_by: Text
+
+
 class CredentialRow(Row, table=True):
     """A credential slot and the version that is current in it; never the secret."""
 
@@ -100,14 +193,15 @@ class CredentialRow(Row, table=True):
     name: Text
     version: Annotated[int, column(sqlalchemy.Integer, default="1")]
     rotated_at: TransactionTime
+    revoked_at: MomentOrNull
 
 
 class CredentialBindingRow(Row, table=True):
-    """The credential version that a contract was attested for."""
+    """The credential version that a tenant attested a contract for, its own or a shared one."""
 
     __table_args__ = (
-        PrimaryKeyConstraint("contract_id"),
-        _of_own_contract(),
+        PrimaryKeyConstraint("tenant_id", "contract_id"),
+        ForeignKeyConstraint(["contract_id"], ["contract.contract_id"]),
         ForeignKeyConstraint(
             ["tenant_id", "credential"],
             ["credential.tenant_id", "credential.name"],
@@ -161,6 +255,7 @@ class RegistryEventRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("tenant_id", "event_id"),
         ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+        by_transaction(),
     )
 
     tenant_id: UUID
@@ -170,3 +265,4 @@ class RegistryEventRow(Row, table=True):
     actor: Text
     at: ClockTime
     facts: Annotated[dict[str, Any], column(JSONB, default="'{}'")]
+    written_in: WrittenIn

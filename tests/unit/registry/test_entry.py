@@ -1,11 +1,18 @@
 """A version as the registry knows it at one moment."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from registry.entry import Entry, offered_beside, standing_of
 from tallystick.resolution import Lifecycle
 from tests.builders import NOW, an_entry
+
+
+def shared(owner: str, **changes: Any) -> Entry:
+    """Return a version that another tenant shares."""
+    return replace(an_entry(**changes), owner=owner)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +44,27 @@ def test_the_tenant_is_put_into_what_is_declared():
     assert (standing.credential_bound, standing.credential_current) == (2, 3)
     assert reference.credential_version == 2, "what was attested, not what is newest"
     assert standing.suspended
+
+
+def test_what_is_shared_no_more_stands_for_no_new_work():
+    assert standing_of(shared("acme"), "zeta") == shared("acme").standing("zeta")
+    assert standing_of(replace(shared("acme"), withdrawn_at=NOW), "zeta") is None
+    assert standing_of(None, "zeta") is None
+
+
+def test_of_two_under_one_name_the_one_in_front_is_found():
+    own = [an_entry(version="2.0"), an_entry(version="1.0")]
+    offered = [
+        shared("acme", version="1.0"),
+        shared("acme", version="3.0"),
+        shared("beta", version="3.0"),
+        shared("beta", name="billing.refund"),
+    ]
+    found = offered_beside(own, offered)
+    assert [(one.contract.name, str(one.contract.version), one.owner) for one in found] == [
+        ("billing.refund", "2.1.0", "beta"),
+        ("billing.send_invoice", "2.0.0", None),
+        ("billing.send_invoice", "1.0.0", None),
+        ("billing.send_invoice", "3.0.0", "acme"),
+    ]
+    assert offered_beside(own, []) == own
