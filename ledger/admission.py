@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from ledger.effect import OpenEffect, Step, last_step, step
+from ledger.effect import OpenEffect, Step, last_step, step, worker_actor
 from ledger.horizon import why_no_attempt
 from ledger.settlement import Answer
 from ledger.state import State
@@ -36,16 +36,17 @@ FINAL: Final = (ContractRetired, CapabilityNotGranted, CredentialPolicyChanged)
 class Worker:
     """Who asks to send.
 
-    An identity made at process start, and a nonce made for this one question.
+    An identity made at process start, a nonce made for this one question, and whose token asks.
     """
 
     worker_id: UUID
     nonce: UUID
+    principal: str
 
     @property
     def actor(self) -> str:
         """The name under which a worker's steps are recorded."""
-        return f"worker:{self.worker_id}"
+        return worker_actor(self.worker_id, self.principal)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step
+from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step, worker_actor
 from ledger.settlement import Answer, unknown
 from ledger.state import State
 from tallystick.canonical import Json
@@ -25,13 +25,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A worker's report on the attempt that its fence names.
+    """A worker's report on the attempt that its fence names, and whose token brought it.
 
     FAILED means that the provider said no, or with ``not_sent`` that the worker vouches that
     nothing was sent.
     """
 
     worker_id: UUID
+    principal: str
     fence: int
     verdict: Verdict
     result: Json = None
@@ -44,7 +45,7 @@ class Report:
     @property
     def actor(self) -> str:
         """The name under which the report is recorded."""
-        return f"worker:{self.worker_id}"
+        return worker_actor(self.worker_id, self.principal)
 
     @property
     def answer(self) -> Answer | None:

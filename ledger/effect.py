@@ -112,6 +112,15 @@ class Step:
     after: OpenEffect | Ending
 
 
+def worker_actor(worker_id: UUID, principal: str) -> str:
+    """Return the name under which a worker's steps are recorded: its own word, and whose token.
+
+    >>> worker_actor(UUID(int=7), "billing")
+    'worker:00000000-0000-0000-0000-000000000007 of billing'
+    """
+    return f"worker:{worker_id} of {principal}"
+
+
 def first_step(
     transition: str,
     to_state: State,

@@ -7,7 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from kernel.http import ScopeDep, StrictRoute, Wire
+from kernel.http import WAS_THERE, ScopeDep, StrictRoute, Wire, allow
+from kernel.roles import Permission
 from kernel.scope import Connection, Scope
 from kernel.wire import time_text
 from ledger import service, store
@@ -36,9 +37,9 @@ class WorkerBody(Wire):
     worker_id: Identifier
     nonce: Identifier
 
-    def worker(self) -> Worker:
-        """Return the worker as a value."""
-        return Worker(self.worker_id, self.nonce)
+    def worker(self, principal: str) -> Worker:
+        """Return the worker as a value: a process of the principal that asks."""
+        return Worker(self.worker_id, self.nonce, principal)
 
 
 class PlanBody(Wire):
@@ -55,7 +56,7 @@ class PlanBody(Wire):
     lease: str | None = None
     deadline_seconds: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
 
-    def request(self) -> PlanRequest:
+    def request(self, principal: str) -> PlanRequest:
         """Return the request as a value. Raises InvalidRequest for a tuple without its form."""
         return PlanRequest(
             run=self.run,
@@ -67,7 +68,7 @@ class PlanBody(Wire):
             origin=self.origin,
             lease=self.lease,
             deadline_seconds=self.deadline_seconds,
-            worker=self.dispatch.worker() if self.dispatch else None,
+            worker=self.dispatch.worker(principal) if self.dispatch else None,
         )
 
 
@@ -98,12 +99,13 @@ class OutcomeBody(Wire):
     provider_reference: Name | None = None
     not_sent: bool = False
 
-    def report(self) -> Report:
+    def report(self, principal: str) -> Report:
         """Return the report as a value. Raises InvalidRequest where it contradicts itself."""
         if self.not_sent and self.outcome != "failed":
             raise InvalidRequest("What was not sent has failed.", pointer="/not_sent")
         return Report(
             worker_id=self.worker_id,
+            principal=principal,
             fence=self.fence,
             verdict=Verdict(self.outcome),
             result=self.result,
@@ -122,13 +124,26 @@ class CancelBody(Wire):
 
 
 class ResolveBody(Wire):
-    """A person's word on a quarantined effect."""
+    """A person's word on a quarantined effect.
+
+    Who decides is whose token asks: `by` may say so too, and nobody else. `second` is whom that
+    person claims to agree; nobody asks the second one.
+    """
 
     to: Literal["SUCCEEDED", "FAILED", "ABANDONED", "RETRYABLE"]
     reason: Text
     evidence: Text
-    by: Name
+    by: Name | None = None
     second: Name | None = None
+
+    def resolution(self, principal: str) -> Resolution:
+        """Return the word as a value. Raises InvalidRequest where it is said to be another's."""
+        if self.by not in (None, principal):
+            raise InvalidRequest(
+                "Who decides is whose token asks: leave it out, or name its principal.",
+                pointer="/by",
+            )
+        return Resolution(State(self.to), self.reason, self.evidence, principal, self.second)
 
 
 class HeartbeatBody(Wire):
@@ -220,19 +235,24 @@ async def _answer(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> Vi
     return view
 
 
-@router.post("/effects", status_code=201)
+@router.post(
+    "/effects",
+    status_code=201,
+    responses=WAS_THERE,
+    dependencies=[allow(Permission.USE_EFFECTS)],
+)
 async def plan(body: PlanBody, scope: ScopeDep, response: Response) -> dict[str, Any]:
     """Record an effect before it begins, and with `dispatch` take it at once.
 
     200 when it was there.
     """
-    request = body.request()
+    request = body.request(scope.caller.principal)
     view = await _answer(scope, lambda ledger: service.plan(ledger, request))
     response.status_code = 201 if view.created else 200
     return rendered(view)
 
 
-@router.get("/effects")
+@router.get("/effects", dependencies=[allow(Permission.READ_EFFECTS)])
 async def effects(
     scope: ScopeDep,
     state: State | None = None,
@@ -255,7 +275,7 @@ async def effects(
     return {"effects": [rendered(view) for view in views], "next": following}
 
 
-@router.get("/effects/{effect_id}")
+@router.get("/effects/{effect_id}", dependencies=[allow(Permission.READ_EFFECTS)])
 async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
     """Show an effect with everything that is recorded of it."""
     key = EffectId.parse(effect_id)
@@ -308,39 +328,41 @@ async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
     return await scope.transact(work)
 
 
-@router.post("/effects/{effect_id}/dispatch")
+@router.post("/effects/{effect_id}/dispatch", dependencies=[allow(Permission.USE_EFFECTS)])
 async def dispatch(effect_id: str, body: DispatchBody, scope: ScopeDep) -> dict[str, Any]:
     """Take a planned or retryable effect. Only `dispatch.owned` allows a send."""
     key = EffectId.parse(effect_id)
     presented = body.tool.reference(at="/tool") if body.tool else None
+    worker = body.worker(scope.caller.principal)
     return rendered(
-        await _answer(scope, lambda ledger: service.dispatch(ledger, key, body.worker(), presented))
+        await _answer(scope, lambda ledger: service.dispatch(ledger, key, worker, presented))
     )
 
 
-@router.post("/effects/{effect_id}/outcome")
+@router.post("/effects/{effect_id}/outcome", dependencies=[allow(Permission.USE_EFFECTS)])
 async def outcome(effect_id: str, body: OutcomeBody, scope: ScopeDep) -> dict[str, Any]:
     """Report how an attempt ended. A stale report is refused, and kept as evidence."""
     key = EffectId.parse(effect_id)
-    return rendered(await _answer(scope, lambda ledger: service.report(ledger, key, body.report())))
+    told = body.report(scope.caller.principal)
+    return rendered(await _answer(scope, lambda ledger: service.report(ledger, key, told)))
 
 
-@router.post("/effects/{effect_id}/cancel")
+@router.post("/effects/{effect_id}/cancel", dependencies=[allow(Permission.CANCEL_EFFECTS)])
 async def cancel(effect_id: str, body: CancelBody, scope: ScopeDep) -> dict[str, Any]:
     """Give an effect up before it runs."""
     key = EffectId.parse(effect_id)
     return rendered(await _answer(scope, lambda ledger: service.cancel(ledger, key, body.reason)))
 
 
-@router.post("/effects/{effect_id}/resolve")
+@router.post("/effects/{effect_id}/resolve", dependencies=[allow(Permission.SETTLE_EFFECTS)])
 async def resolve(effect_id: str, body: ResolveBody, scope: ScopeDep) -> dict[str, Any]:
     """Settle a quarantined effect by a person's word, with a reason and evidence."""
     key = EffectId.parse(effect_id)
-    word = Resolution(State(body.to), body.reason, body.evidence, body.by, body.second)
+    word = body.resolution(scope.caller.principal)
     return rendered(await _answer(scope, lambda ledger: service.resolve(ledger, key, word)))
 
 
-@router.put("/workers/{worker_id}/heartbeat")
+@router.put("/workers/{worker_id}/heartbeat", dependencies=[allow(Permission.USE_EFFECTS)])
 async def heartbeat(worker_id: UUID, body: HeartbeatBody, scope: ScopeDep) -> dict[str, Any]:
     """Note that a worker process is alive: one heartbeat a process, never one an effect."""
     heard_at = await scope.transact(
@@ -349,7 +371,7 @@ async def heartbeat(worker_id: UUID, body: HeartbeatBody, scope: ScopeDep) -> di
     return {"worker_id": str(worker_id), "heartbeat_at": time_text(heard_at)}
 
 
-@router.get("/workers")
+@router.get("/workers", dependencies=[allow(Permission.READ_EFFECTS)])
 async def workers(scope: ScopeDep) -> dict[str, Any]:
     """List the worker processes that were heard of."""
     return {

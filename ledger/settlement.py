@@ -285,7 +285,10 @@ def _quarantine(before: OpenEffect, reason: str, actor: str, now: datetime) -> S
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """A person's word on a quarantined effect, with the evidence that it rests on."""
+    """A person's word on a quarantined effect, with the evidence that it rests on.
+
+    ``by`` is the principal whose token asked. ``second`` is whom it claims to agree.
+    """
 
     to_state: State
     reason: str
@@ -303,8 +306,10 @@ def resolve(before: OpenEffect, contract: Contract, resolution: Resolution, now:
         EffectNotRetryable: It may not be attempted again.
     """
     second = resolution.second
-    actor = f"person:{resolution.by}" + (f" and {second}" if second else "")
-    reason = f"{resolution.reason} (evidence: {resolution.evidence})"
+    actor = f"person:{resolution.by}"
+    # The second one is a claim of the first: it stands in the reason, never as who acted.
+    claimed = f"; claimed to agree: {second}" if second else ""
+    reason = f"{resolution.reason} (evidence: {resolution.evidence}{claimed})"
     if resolution.to_state is State.RETRYABLE:
         decided = step(
             before,

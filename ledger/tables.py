@@ -16,6 +16,8 @@ from kernel.tables import (
     Row,
     Text,
     TextOrNull,
+    WrittenIn,
+    by_transaction,
     column,
 )
 
@@ -62,6 +64,7 @@ class EffectRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number"),
         UniqueConstraint("run_id", "number", "tenant_id", "contract_id", "effect_class"),
+        by_transaction(),
         _BY_RUN,
     )
 
@@ -85,6 +88,7 @@ class EffectRow(Row, table=True):
     request_fingerprint: bytes
     operation_fingerprint: bytes
     planned_at: Moment
+    written_in: WrittenIn
 
 
 class EffectOpenRow(Row, table=True):
@@ -93,7 +97,7 @@ class EffectOpenRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number"),
         _of_effect("effect_open"),
-        Index(None, "due_at"),
+        Index(None, "tenant_id", "due_at"),
         Index(None, "contract_id"),
         Index(None, "presented_contract_id"),
         {"postgresql_with": {"fillfactor": 70, "autovacuum_vacuum_scale_factor": 0.01}},
@@ -137,6 +141,7 @@ class EffectAttemptRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number", "attempt"),
         _of_effect("effect_attempt"),
+        by_transaction(),
         _BY_RUN,
     )
 
@@ -152,12 +157,17 @@ class EffectAttemptRow(Row, table=True):
     credential_version: int
     dispatched_at: Moment
     lease_until: Moment
+    written_in: WrittenIn
 
 
 class EffectEvidenceRow(Row, table=True):
     """An answer about an effect, whatever came of it. Append-only."""
 
-    __table_args__ = (PrimaryKeyConstraint("run_id", "number", "evidence_id"), _BY_RUN)
+    __table_args__ = (
+        PrimaryKeyConstraint("run_id", "number", "evidence_id"),
+        by_transaction(),
+        _BY_RUN,
+    )
 
     run_id: UUID
     number: BigInt
@@ -170,6 +180,7 @@ class EffectEvidenceRow(Row, table=True):
     observed_at: Moment
     received_at: Moment
     detail: Text
+    written_in: WrittenIn
 
 
 class EventRow(Row, table=True):
@@ -192,6 +203,7 @@ class EventRow(Row, table=True):
             ["event.run_id", "event.number", "event.fence", "event.to_state"],
             name="event_follows_fkey",
         ),
+        by_transaction(),
         _BY_RUN,
     )
 
@@ -207,6 +219,7 @@ class EventRow(Row, table=True):
     actor: Text
     reason: Text
     at: Moment
+    written_in: WrittenIn
 
 
 class EffectOutcomeRow(Row, table=True):
@@ -220,6 +233,7 @@ class EffectOutcomeRow(Row, table=True):
             ["event.run_id", "event.number", "event.fence", "event.to_state"],
             name="effect_outcome_event_fkey",
         ),
+        by_transaction(),
         _BY_RUN,
     )
 
@@ -238,6 +252,7 @@ class EffectOutcomeRow(Row, table=True):
     decided_by: Text
     reason: Text
     finished_at: Moment
+    written_in: WrittenIn
 
 
 class RunToolRow(Row, table=True):

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from audit.service import Sealer
 from reconciler.store import keep_partitions
 from reconciler.sweep import Sweeper
 from tallystick.errors import TallystickError
@@ -24,8 +25,10 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @asynccontextmanager
-async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncGenerator[None]:
-    """Sweep every ``sweep_seconds``, and keep partitions ahead, until the context is left."""
+async def scheduled(
+    sweeper: Sweeper, sealer: Sealer, *, sweep_seconds: float, seal_seconds: float
+) -> AsyncGenerator[None]:
+    """Sweep, seal, and keep partitions ahead, until the context is left."""
 
     async def sweep() -> None:
         try:
@@ -33,6 +36,12 @@ async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncGenerator
                 pass
         except TallystickError as outage:
             _log.warning("the sweep stopped: %s", outage)
+
+    async def seal() -> None:
+        try:
+            await sealer.seal()
+        except TallystickError as outage:
+            _log.warning("the sealing stopped: %s", outage)
 
     async def partitions() -> None:
         try:
@@ -47,6 +56,7 @@ async def scheduled(sweeper: Sweeper, *, sweep_seconds: float) -> AsyncGenerator
         job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
     )
     scheduler.add_job(sweep, "interval", seconds=sweep_seconds, id="sweep")
+    scheduler.add_job(seal, "interval", seconds=seal_seconds, id="seal")
     scheduler.add_job(partitions, "interval", hours=6, id="partitions")
     scheduler.start()
     try:

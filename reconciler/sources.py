@@ -1,65 +1,134 @@
 """Asks a provider over HTTP. No transaction is open while it is asked."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 import httpx
 
 from ledger.settlement import Answer
+from reconciler.addresses import Address, Hosts
 from reconciler.judgement import Judgement, Question, judge, url_of
+from tallystick.provider import HttpEvidence
 from tallystick.tool_contract import Contract
 
 _BODY_BYTES_MAX: Final = 256 * 1024
+_ADDRESSES_MAX: Final = 4
 _PORTS: Final = {"http": 80, "https": 443}
-_NOT_ALLOWED: Final = "the host is not in the list of evidence hosts"
 
-SecretOf = Callable[[str], str | None]
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """For whom a provider is asked: the effect's tenant, by its slug.
+
+    ``is_publisher`` tells whether the contract is its own. Another tenant's contract chooses the
+    host and the name of the secret too.
+    """
+
+    tenant: str
+    is_publisher: bool
+
+
+SecretOf = Callable[[Asker, str, str], str | None]
+"""Returns an asker's secret by the name of its slot and the ``host:port`` that is to have it."""
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a name, the best first. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(where[0]) for *_, where in found]
 
 
 class HttpSource:
     """Looks effects up at their providers.
 
-    It asks only hosts that the operator allows, and follows no redirect.
+    It asks only hosts that the operator allows, at addresses that it has judged itself, and follows
+    no redirect.
     """
 
     def __init__(
-        self, client: httpx.AsyncClient, allowed: frozenset[str], secret_of: SecretOf
+        self,
+        client: httpx.AsyncClient,
+        hosts: Hosts,
+        secret_of: SecretOf,
+        resolve: Resolve = resolve,
     ) -> None:
-        """Take a client, the ``host:port`` pairs that may be asked, and the secrets by name."""
+        """Take a client, whom it may ask and where, whose secrets, and who knows names."""
         self._client = client
-        self._allowed = allowed
+        self._hosts = hosts
         self._secret_of = secret_of
+        self._resolve = resolve
 
-    async def ask(self, contract: Contract, question: Question) -> Judgement:
+    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
         """Ask once.
 
         A provider that cannot be asked is `unavailable`: an answer too, and kept as one.
         """
         assert contract.evidence is not None
         http = contract.evidence.http
-        headers = dict(http.headers)
-        if http.secret is not None:
-            secret = self._secret_of(http.secret)
-            if secret is None:
-                return Judgement(Answer.UNAVAILABLE, f"the secret {http.secret!r} is not there")
-            headers["Authorization"] = f"Bearer {secret}"
         try:
-            url = httpx.URL(url_of(http, question))
-            if f"{url.host}:{url.port or _PORTS[url.scheme]}" not in self._allowed:
-                return Judgement(Answer.UNAVAILABLE, _NOT_ALLOWED)
             # The client's own timeout is for each read: an answer could drip in for ever.
-            async with (
-                asyncio.timeout(http.timeout_seconds),
-                self._client.stream(
-                    "GET", url, headers=headers, timeout=None, follow_redirects=False
-                ) as response,
-            ):
-                body = b""
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > _BODY_BYTES_MAX:
-                        return Judgement(Answer.UNAVAILABLE, "the answer is too large")
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError) as fault:
+            async with asyncio.timeout(http.timeout_seconds):
+                answer = await self._fetch(httpx.URL(url_of(http, question)), http, asker)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as fault:
             return Judgement(Answer.UNAVAILABLE, f"not reached: {type(fault).__name__}")
-        return judge(contract, question, response.status_code, body)
+        if isinstance(answer, str):
+            return Judgement(Answer.UNAVAILABLE, answer)
+        return judge(contract, question, *answer)
+
+    async def _fetch(
+        self, url: httpx.URL, http: HttpEvidence, asker: Asker
+    ) -> tuple[int, bytes] | str:
+        """Return the status and body of an answer, or why none was asked for."""
+        port = url.port or _PORTS[url.scheme]
+        place = f"{url.host}:{port}"
+        if place not in self._hosts:
+            return "the host is not in the list of evidence hosts"
+        headers = httpx.Headers(http.headers)
+        if http.secret:
+            secret = self._secret_of(asker, http.secret, place)
+            if secret is None:
+                return f"there is no secret {http.secret!r} for this tenant and host"
+            if url.scheme != "https" and place not in self._hosts.private:
+                return "a secret goes to this host over https only"
+            if not (secret.isascii() and secret.isprintable()):
+                return f"the secret {http.secret!r} cannot stand in a header"
+            headers["Authorization"] = f"Bearer {secret}"
+        addresses = [ip_address(each) for each in await self._resolve(url.host, port)]
+        if not addresses or not self._hosts.may_be_at(place, addresses):
+            return "the host has an address that may not be asked"
+        for address in addresses[:_ADDRESSES_MAX]:
+            with suppress(httpx.ConnectError):
+                return await self._fetch_at(address, url, headers)
+        raise httpx.ConnectError("no address takes a connection")
+
+    async def _fetch_at(
+        self, address: Address, url: httpx.URL, headers: httpx.Headers
+    ) -> tuple[int, bytes] | str:
+        # To this very address: a name that is resolved again may lead elsewhere. The name is still
+        # what the provider is called by, and what its certificate must be for; and so the
+        # connection ends with the answer, lest another name at this address be asked over it.
+        headers["Host"] = url.netloc.decode("ascii")
+        headers["Connection"] = "close"
+        # What is compressed may be a thousand times as large as it is counted.
+        headers["Accept-Encoding"] = "identity"
+        async with self._client.stream(
+            "GET",
+            url.copy_with(host=str(address)),
+            headers=headers,
+            timeout=None,
+            follow_redirects=False,
+            extensions={"sni_hostname": url.raw_host.decode("ascii")},
+        ) as response:
+            body = b""
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > _BODY_BYTES_MAX:
+                    return "the answer is too large"
+        return response.status_code, body

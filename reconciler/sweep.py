@@ -18,12 +18,12 @@ from kernel.scope import Caller, Connection, Transact
 from ledger import settlement
 from ledger.effect import Effect
 from ledger.identity import provider_key
-from ledger.service import Ledger, contract_of, sent_arguments
+from ledger.service import Ledger, sent_arguments
 from ledger.settlement import Finding
 from ledger.state import State
 from ledger.store import Held, LedgerStore
 from reconciler.judgement import Judgement, Question
-from reconciler.sources import HttpSource
+from reconciler.sources import Asker, HttpSource
 from reconciler.store import tenants_due
 from registry.store import RegistryStore
 from tallystick.errors import TallystickError
@@ -43,6 +43,7 @@ class Claim:
     contract: Contract
     held: Held
     question: Question
+    asker: Asker
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Sweeper:
         """Work through everything that is due now; returns how many effects took a step."""
         moved = 0
         for tenant_id, tenant in await self.transact(None, tenants_due):
-            caller = Caller(tenant_id, tenant, self.actor, "service")
+            caller = Caller(tenant_id, tenant, self.actor, frozenset())
             try:
                 moved += await self._sweep_tenant(caller)
             except Exception:  # noqa: BLE001 - whatever is wrong here, the other tenants go on
@@ -94,7 +95,8 @@ class Sweeper:
         stepped, claims = 0, list[Claim]()
         for effect, held in await ledger.store.due(BATCH_SIZE):
             assert held.open is not None
-            contract = await contract_of(ledger, effect)
+            entry = await ledger.registry.entry_by_id(effect.contract_id)
+            contract = entry.contract
             if held.open.state is not State.UNKNOWN:
                 step = settlement.overdue(held.open, contract, actor=self.actor, now=held.read_at)
                 await ledger.store.advance(effect, step)
@@ -107,13 +109,15 @@ class Sweeper:
                 idempotency_key=provider_key(ledger.caller.tenant_id, effect.id),
                 arguments=await sent_arguments(ledger, effect),
             )
-            claims.append(Claim(effect, contract, await ledger.store.look(effect.id), question))
+            asker = Asker(ledger.caller.tenant, is_publisher=entry.owner is None)
+            claimed = await ledger.store.look(effect.id)
+            claims.append(Claim(effect, contract, claimed, question, asker))
         return stepped, claims
 
     async def _reconcile(self, caller: Caller, claim: Claim) -> None:
         judgement = None
         if claim.contract.evidence is not None:
-            judgement = await self.source.ask(claim.contract, claim.question)
+            judgement = await self.source.ask(claim.contract, claim.question, claim.asker)
         await self.transact(
             caller.tenant_id,
             lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),

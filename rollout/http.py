@@ -4,7 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from kernel.http import ScopeDep, StrictRoute
+from kernel.http import ScopeDep, StrictRoute, allow
+from kernel.roles import Permission
 from kernel.scope import Connection
 from registry.entry import Entry
 from registry.http import ReasonBody
@@ -23,7 +24,7 @@ def _rendered(entry: Entry) -> dict[str, Any]:
     }
 
 
-@router.post("/{name}/{version}/retire")
+@router.post("/{name}/{version}/retire", dependencies=[allow(Permission.MANAGE_ROLLOUT)])
 async def retire(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
     """Retire a version.
 
@@ -51,7 +52,7 @@ async def retire(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> 
     return _rendered(await scope.transact(finish))
 
 
-@router.post("/{name}/{version}/rollback")
+@router.post("/{name}/{version}/rollback", dependencies=[allow(Permission.MANAGE_ROLLOUT)])
 async def rollback(name: str, version: str, body: ReasonBody, scope: ScopeDep) -> dict[str, Any]:
     """Reopen a version that was closed, at any time before it is retired."""
 

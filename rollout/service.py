@@ -3,7 +3,7 @@
 from kernel.scope import Caller
 from kernel.wire import time_text
 from registry.entry import Entry
-from registry.service import find
+from registry.service import find_own
 from registry.store import RegistryStore
 from rollout.retirement import Blocker, blockers, earliest
 from rollout.store import RolloutStore
@@ -24,12 +24,12 @@ async def close(
 
     Raises ToolContractNotFound. A version that is closed or retired already stays as it is.
     """
-    entry = await find(registry, name, version)
+    entry = await find_own(registry, name, version)
     if entry.lifecycle is Lifecycle.RETIRED:
         return entry
     if await store.close(entry.contract_id, by=caller.principal, reason=reason):
         await _record(registry, caller, entry, "contract_closed", reason)
-    return await find(registry, name, version)
+    return await find_own(registry, name, version)
 
 
 async def retire(
@@ -69,7 +69,7 @@ async def retire(
         raise _in_use(entry, found)
     await store.retire(entry.contract_id)
     await _record(registry, caller, entry, "contract_retired", reason)
-    return await find(registry, entry.contract.name, str(entry.contract.version))
+    return await find_own(registry, entry.contract.name, str(entry.contract.version))
 
 
 async def reopen(
@@ -81,16 +81,16 @@ async def reopen(
     reason: str,
 ) -> Entry:
     """Reopen a version that was closed. Raises ContractRetired when it is too late."""
-    entry = await find(registry, name, version)
+    entry = await find_own(registry, name, version)
     await store.lock(entry.contract_id)
-    entry = await find(registry, name, version)
+    entry = await find_own(registry, name, version)
     if entry.lifecycle is Lifecycle.RETIRED:
         raise ContractRetired(
             f"{name}@{entry.contract.version} is retired; publish its content under a new version."
         )
     if await store.reopen(entry.contract_id):
         await _record(registry, caller, entry, "contract_reopened", reason)
-    return await find(registry, name, version)
+    return await find_own(registry, name, version)
 
 
 async def _record(

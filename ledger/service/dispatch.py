@@ -12,7 +12,7 @@ from ledger.service.view import Dispatch, Ledger, View, found, sent_arguments, v
 from ledger.state import State
 from registry.entry import Entry
 from tallystick.canonical import Json
-from tallystick.errors import Refusal, ToolSchemaDrift
+from tallystick.errors import CapabilityNotGranted, Refusal, ToolSchemaDrift
 from tallystick.resolution import Purpose, check
 from tallystick.tool_contract import Contract, ToolReference
 
@@ -26,11 +26,15 @@ async def dispatch(
 
     Raises:
         NotFound: There is no such effect.
+        CapabilityNotGranted: The caller may not send it (see `may_send`); no row changes.
         ToolSchemaDrift: The worker presents another contract than the recorded one.
     """
     effect = await found(ledger, effect_id)
     asked = sorted(effect.capabilities)
-    await ledger.registry.lock(effect.tool, effect.version, effect.principal, asked)
+    both = {effect.principal, ledger.caller.principal}
+    await ledger.registry.lock(effect.contract_id, asked, *both)
+    if not await may_send(ledger, effect):
+        raise not_granted(effect)
     held = await ledger.store.hold(effect_id)
     entry = await ledger.registry.entry_by_id(effect.contract_id)
     if presented is not None and not _is_recorded(presented, effect, entry.contract):
@@ -53,6 +57,26 @@ async def dispatch(
     view = replace(await view_of(ledger, effect), refusal=decision.refusal)
     answer = await dispatch_answer(ledger, view, owned=decision.owned, now=held.read_at)
     return replace(view, dispatch=answer)
+
+
+async def may_send(ledger: Ledger, effect: Effect) -> bool:
+    """Tell whether the caller may send an effect: it planned it, or holds what the call may touch.
+
+    Whether its planner still may is another question, and asked at each dispatch.
+    """
+    caller = ledger.caller.principal
+    if caller == effect.principal:
+        return True
+    return effect.capabilities <= await ledger.registry.granted(caller, sorted(effect.capabilities))
+
+
+def not_granted(effect: Effect) -> CapabilityNotGranted:
+    """Return the refusal of a caller that may not send an effect."""
+    return CapabilityNotGranted(
+        f"Effect {effect.id} is another principal's, and not all that it may touch is granted to"
+        " you.",
+        facts={"effect_id": str(effect.id)},
+    )
 
 
 def _is_recorded(presented: ToolReference, effect: Effect, contract: Contract) -> bool:

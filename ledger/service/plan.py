@@ -1,5 +1,6 @@
 """Plans effects (T1), and dispatches at once where that is asked (T2)."""
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -85,7 +86,10 @@ async def plan(ledger: Ledger, request: PlanRequest) -> View:
 
 async def _presented(ledger: Ledger, reference: ToolReference) -> Entry:
     entry = await ledger.registry.entry(reference.name, reference.version)
-    if entry is None:
+    # What is not shared any more is there for what was planned on it, and else for nobody.
+    if entry is None or (
+        not entry.is_offered and entry.contract.schema_hash != reference.schema_hash
+    ):
         raise ToolContractNotFound(f"There is no contract {reference.name}@{reference.version}.")
     # Whatever is recorded already: a tuple that drifted from its own version is never served.
     check_drift(reference, entry.contract.schema_hash)
@@ -107,7 +111,8 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
     )
     same_name = request.key is not None or found.identity == name
     same_tool = found.tool == request.reference.name
-    if not (same_name and same_tool and again.digest == found.operation_fingerprint):
+    same_call = hmac.compare_digest(again.digest, found.operation_fingerprint)
+    if not (same_name and same_tool and same_call):
         raise EffectConflict(
             f"Effect {found.id} is recorded for another call.",
             facts={"effect_id": str(found.id), "run": found.run},
@@ -167,7 +172,9 @@ async def _admitted(ledger: Ledger, request: PlanRequest, presented: Entry) -> t
     caller = ledger.caller
     lease = leases.read(request.lease, ledger.keys, caller.tenant_id) if request.lease else None
     try:
-        entry = await admit(ledger.registry, caller, request.reference, lease=lease)
+        entry = await admit(
+            ledger.registry, caller, request.reference, presented.contract_id, lease=lease
+        )
     except ContractRetired:
         if request.origin != "queue":
             raise

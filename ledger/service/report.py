@@ -7,8 +7,10 @@ from ledger import completion
 from ledger.completion import Report, Verdict
 from ledger.effect import Effect
 from ledger.identity import EffectId
+from ledger.service.dispatch import may_send, not_granted
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer
+from ledger.state import State
 from tallystick.canonical import Json
 from tallystick.errors import FenceStale, NotFound
 from tallystick.schema import Validator, redact
@@ -18,13 +20,18 @@ from tallystick.tool_contract import Contract
 async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
     """Record what a worker says of its attempt. The same report again changes nothing.
 
+    It is taken from the principal that dispatched the attempt, or from one that could have.
+
     A report under a stale fence never changes the effect: it is kept as evidence, and the view's
     refusal says so.
 
     Raises:
         NotFound: There is no such effect, or it has no attempt with this fence.
+        CapabilityNotGranted: The caller neither dispatched it nor may send it.
     """
     effect = await found(ledger, effect_id)
+    if not (await _dispatched(ledger, effect, told) or await may_send(ledger, effect)):
+        raise not_granted(effect)
     held = await ledger.store.hold(effect_id)
     contract = await contract_of(ledger, effect)
     if not completion.is_owner(told, held.open):
@@ -42,6 +49,12 @@ async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
     step = completion.decide(held.open, contract, redacted, evidence, violations, held.read_at)
     await ledger.store.advance(effect, step)
     return await view_of(ledger, effect)
+
+
+async def _dispatched(ledger: Ledger, effect: Effect, told: Report) -> bool:
+    """Tell whether who reports is who dispatched: it may end that, whatever was revoked since."""
+    event = await ledger.store.event(effect.id, told.fence)
+    return event is not None and (event.to_state, event.actor) == (State.DISPATCHED, told.actor)
 
 
 async def _late(ledger: Ledger, effect: Effect, told: Report, now: datetime) -> View:

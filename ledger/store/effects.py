@@ -210,12 +210,13 @@ class LedgerStore:
 
         What another transaction has locked is passed over.
         """
+        # As of the statement's time, which stands still: the index then ends the search.
         async with self._connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(
                 """
                 SELECT open.run_id, open.number
                   FROM effect_open AS open
-                 WHERE open.tenant_id = current_tenant() AND open.due_at <= clock_timestamp()
+                 WHERE open.tenant_id = current_tenant() AND open.due_at <= statement_timestamp()
                  ORDER BY open.due_at, open.run_id, open.number
                  LIMIT %s
                    FOR UPDATE SKIP LOCKED

@@ -472,9 +472,9 @@ async def test_a_person_settles_what_is_quarantined(
         answer = await api.resolve(effect, to)
         assert (answer.status, answer.body["state"]) == (200, to)
         shown = await api.show(effect)
-        assert shown["events"][-1]["actor"] == "person:ada"
+        assert shown["events"][-1]["actor"] == "person:admin"
         assert (shown["evidence"][-1]["source"], shown["evidence"][-1]["detail"]) == (
-            "person:ada",
+            "person:admin",
             "ticket 7",
         )
         if to != "RETRYABLE":
@@ -483,19 +483,52 @@ async def test_a_person_settles_what_is_quarantined(
     assert (await api.dispatch(effects[3])).body["dispatch"]["owned"]
 
 
-async def test_what_may_run_once_is_settled_by_two_people(api: Api, sweep: Sweep):
+async def test_what_may_run_once_is_settled_by_who_names_a_second_person(api: Api, sweep: Sweep):
     reference = await api.publish(a_contract_of("NON_RETRYABLE"))
     effect = await api.dispatched(reference)
     await api.report(effect, "unknown")
     await sweep.until(api, effect, "QUARANTINED")
-    for second in (None, "ada"):
+    for second in (None, "admin"):
         answer = await api.resolve(effect, "FAILED", second=second)
         assert (answer.refusal, answer.body["pointer"]) == ((422, "invalid_request"), "/second")
     again = await api.resolve(effect, "RETRYABLE", second="grace")
     assert again.refusal == (409, "effect_not_retryable")
     assert (await api.show(effect))["evidence"] == [], "what is refused leaves no word"
     answer = await api.resolve(effect, "FAILED", second="grace")
-    assert answer.body["outcome"]["decided_by"] == "person:ada and grace"
+    outcome = answer.body["outcome"]
+    assert outcome["decided_by"] == "person:admin"
+    assert outcome["reason"] == "looked it up (evidence: ticket 7; claimed to agree: grace)"
+
+
+@pytest.mark.parametrize("by", ["ada", "Admin", "admin "])
+async def test_nobody_decides_under_the_name_of_another(api: Api, sweep: Sweep, by: str):
+    effect = await api.dispatched(await api.publish(a_contract_of("UNKNOWN")))
+    await api.report(effect, "unknown")
+    await sweep.until(api, effect, "QUARANTINED")
+    answer = await api.resolve(effect, "FAILED", by=by, second="grace")
+    assert (answer.refusal, answer.body["pointer"]) == ((422, "invalid_request"), "/by")
+    assert await api.state(effect) == "QUARANTINED"
+    answer = await api.resolve(effect, "FAILED", by="admin", second="grace")
+    assert answer.body["outcome"]["decided_by"] == "person:admin"
+
+
+async def test_a_worker_of_another_principal_needs_grants_of_its_own(api: Api, owner: Owner):
+    effect = (await api.plan(await api.publish(a_contract()))).body
+    queue = api.speaking_for(await owner.token("default", "runtime", principal="queue"))
+    assert (await queue.dispatch(effect)).refusal == (403, "capability_not_granted")
+    grant = {"principal": "queue", "capability": "invoice:write:{tenant}"}
+    assert (await api.ask("POST", "/v1/grants", grant)).status == 201
+    taken = (await queue.dispatch(effect)).body
+    assert taken["dispatch"]["owned"]
+    path = "/v1/grants?principal=queue&capability=invoice:write:{tenant}"
+    assert (await api.ask("DELETE", path)).status < 300
+    # What was dispatched is ended by who dispatched it, whatever was revoked since.
+    done = await queue.report(taken, "succeeded", result={"invoice_id": "I-1"})
+    assert (done.status, done.body["state"]) == (200, "SUCCEEDED")
+    actor = f"worker:{queue.worker_id} of queue"
+    assert done.body["outcome"]["decided_by"] == actor
+    events = (await api.show(effect))["events"]
+    assert [event["actor"] for event in events] == ["admin", actor, actor]
 
 
 async def test_a_secret_argument_is_for_the_owner_of_the_dispatch_alone(

@@ -13,8 +13,8 @@ import pytest
 
 from ledger.settlement import CHECKS_MAX
 from reconciler.judgement import Judgement, Question
-from reconciler.sources import HttpSource
-from server.service import secret_of
+from reconciler.sources import Asker, HttpSource
+from server.secret_file import read_secrets
 from tallystick.tool_contract import Contract
 from tests.api import Api, moment
 from tests.builders import ARGUMENTS, a_contract, a_contract_of, http_evidence
@@ -22,6 +22,7 @@ from tests.fixtures import Owner, Sweep, asking, sweeper_of
 from tests.provider import Provider
 
 AMOUNT = ARGUMENTS["amount_cents"]
+ASKER = Asker("default", is_publisher=True)
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +75,8 @@ class Held(HttpSource):
         self.has_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def ask(self, contract: Contract, question: Question) -> Judgement:
-        judgement = await self._inner.ask(contract, question)
+    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+        judgement = await self._inner.ask(contract, question, asker)
         self.has_asked.set()
         await self.may_answer.wait()
         return judgement
@@ -319,7 +320,7 @@ async def test_only_the_hosts_that_an_operator_allows_are_asked(api: Api, provid
         async with asking(allowed) as source:
             question = Question(effect["effect_id"], "", ARGUMENTS)
             document = a_contract(evidence=http_evidence(port))
-            judgement = await source.ask(Contract.parse(document), question)
+            judgement = await source.ask(Contract.parse(document), question, ASKER)
             assert (judgement.answer, provider.asked) == ("unavailable", [])
             assert "evidence hosts" in judgement.detail
     async with asking([]) as source:
@@ -332,7 +333,7 @@ async def test_an_address_that_is_none_is_not_asked(url: str):
     http = http_evidence(1)["http"] | {"url": f"{url.replace(' ', '')}{{effect_id}}"}
     contract = Contract.parse(a_contract(evidence=http_evidence(1, http=http)))
     async with asking(["127.0.0.1:80", ":80", "[:80"]) as source:
-        judgement = await source.ask(contract, Question("run.1", "key", ARGUMENTS))
+        judgement = await source.ask(contract, Question("run.1", "key", ARGUMENTS), ASKER)
     assert judgement.answer == "unavailable"
 
 
@@ -381,7 +382,7 @@ async def test_a_secret_is_named_in_the_contract_and_sent_from_the_environment(
         evidence["http"] |= {"secret": "billing-api.read", "headers": {"X-Account": "7"}}
         effect = await in_doubt(api, a_contract(evidence=evidence))
         canned.parts = (response(200, invoice(effect)),)
-        async with asking([f"127.0.0.1:{canned.port}"], secret_of) as source:
+        async with asking([f"127.0.0.1:{canned.port}"], read_secrets(None)) as source:
             await sweeper_of(api, source).once()
     assert await api.state(effect) == "SUCCEEDED"
     (head,) = canned.heads
@@ -401,7 +402,7 @@ async def test_a_secret_that_cannot_be_sent_is_no_reason_to_ask_without_it(
     evidence["http"]["secret"] = "billing-api"
     effect = await in_doubt(api, a_contract(evidence=evidence))
     provider.book(effect["effect_id"], amount_cents=AMOUNT)
-    async with asking([f"127.0.0.1:{provider.port}"], lambda _: secret) as source:
+    async with asking([f"127.0.0.1:{provider.port}"], lambda *_: secret) as source:
         await sweeper_of(api, source).once()
     shown = await api.show(effect)
     assert (shown["state"], provider.asked) == ("UNKNOWN", [])
@@ -547,11 +548,11 @@ class Defective(HttpSource):
         self._inner = source
         self._is_first = True
 
-    async def ask(self, contract: Contract, question: Question) -> Judgement:
+    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
         if self._is_first:
             self._is_first = False
             raise ZeroDivisionError
-        return await self._inner.ask(contract, question)
+        return await self._inner.ask(contract, question, asker)
 
 
 async def test_one_effects_trouble_is_not_another_ones(

@@ -72,7 +72,7 @@ async def test_the_same_report_again_changes_nothing(
         assert first.body["outcome"]["status"] == state
         assert first.body["outcome"]["error"] == error
         assert first.body["outcome"]["result"] == more.get("result")
-        assert first.body["outcome"]["decided_by"] == f"worker:{api.worker_id}"
+        assert first.body["outcome"]["decided_by"] == f"worker:{api.worker_id} of admin"
         assert first.body["outcome"]["provider_reference"] == "inv_7"
     before = await owner.counts()
     again = await api.report(effect, outcome, provider_reference="inv_7", **more)

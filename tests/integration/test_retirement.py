@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from reconciler.judgement import Judgement, Question
-from reconciler.sources import HttpSource
+from reconciler.sources import Asker, HttpSource
 from tallystick.tool_contract import Contract
 from tests.api import Api, moment
 from tests.builders import a_contract, http_evidence
@@ -41,7 +41,7 @@ class Silent(HttpSource):
         self.has_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def ask(self, contract: Contract, question: Question) -> Judgement:
+    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
         self.has_asked.set()
         await self.may_answer.wait()
         raise ConnectionError

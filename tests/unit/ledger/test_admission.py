@@ -22,7 +22,7 @@ from tests.builders import a_contract, a_contract_of
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 CONTRACT = Contract.parse(a_contract())
-ME = Worker(UUID(int=1), UUID(int=10))
+ME = Worker(UUID(int=1), UUID(int=10), "agent")
 PLANNED = OpenEffect(State.PLANNED, fence=0, attempt=0, reason="planned")
 DISPATCHED = replace(
     PLANNED,
@@ -61,8 +61,8 @@ def test_a_retryable_effect_is_dispatched_again():
     [
         (ME, NOW, True),  # the answer was lost, and is asked for again
         (ME, NOW + timedelta(seconds=5), False),  # the lease is over
-        (Worker(ME.worker_id, UUID(int=11)), NOW, False),  # another question of the same process
-        (Worker(UUID(int=2), ME.nonce), NOW, False),  # another process
+        (Worker(ME.worker_id, UUID(int=11), "agent"), NOW, False),  # asked anew
+        (Worker(UUID(int=2), ME.nonce, "agent"), NOW, False),  # another process
     ],
 )
 def test_who_owns_a_dispatched_effect(worker, now, owned):

@@ -28,7 +28,7 @@ BEFORE = OpenEffect(
 
 
 def told(verdict: str, **facts) -> Report:
-    return Report(WORKER, 1, Verdict(verdict), **facts)
+    return Report(WORKER, "agent", 1, Verdict(verdict), **facts)
 
 
 def evidence(answer: str) -> Evidence:
@@ -112,9 +112,10 @@ def test_who_may_report(before, owner):
 @pytest.mark.parametrize(
     ("verdict", "to_state", "actor", "repeated"),
     [
-        ("succeeded", "SUCCEEDED", f"worker:{WORKER}", True),
-        ("unknown", "RETRYABLE", f"worker:{WORKER}", True),
-        ("failed", "SUCCEEDED", f"worker:{WORKER}", False),
+        ("succeeded", "SUCCEEDED", f"worker:{WORKER} of agent", True),
+        ("unknown", "RETRYABLE", f"worker:{WORKER} of agent", True),
+        ("failed", "SUCCEEDED", f"worker:{WORKER} of agent", False),
+        ("succeeded", "SUCCEEDED", f"worker:{WORKER} of another", False),
         ("unknown", "UNKNOWN", "reconciler:a", False),
     ],
 )

@@ -177,12 +177,13 @@ def test_a_person_closes_a_quarantined_effect(to_state):
 
 
 @pytest.mark.parametrize("effect_class", ["UNKNOWN", "NON_RETRYABLE"])
-def test_what_may_run_once_is_resolved_by_two_different_people(effect_class):
+def test_what_may_run_once_is_resolved_by_who_names_a_second_person(effect_class):
     for second in (None, "ada"):
         with pytest.raises(InvalidRequest):
             resolve(QUARANTINED, contract(effect_class), word(State.FAILED, second), NOW)
     step = resolve(QUARANTINED, contract(effect_class), word(State.FAILED, "grace"), NOW)
-    assert step.actor == "person:ada and grace"
+    assert step.actor == "person:ada", "the second one is a claim of the first"
+    assert step.reason.endswith("(evidence: ticket 7; claimed to agree: grace)")
 
 
 @pytest.mark.parametrize("effect_class", ["UNKNOWN", "NON_RETRYABLE"])
