@@ -62,12 +62,12 @@ def in_process(api: Api, caller: Caller, reference: ToolReference) -> Arm:
         return Ledger(LedgerStore(connection), RegistryStore(connection), caller, keys)
 
     async def one(name: str) -> None:
-        worker = Worker(uuid4(), uuid4())
+        worker = Worker(uuid4(), uuid4(), caller.principal)
         request = PlanRequest("bench", reference, ARGUMENTS, effect=name, worker=worker)
         view = await transact(
             caller.tenant_id, lambda connection: service.plan(ledger(connection), request)
         )
-        told = Report(worker.worker_id, view.dispatch.fence, Verdict.SUCCEEDED)
+        told = Report(worker.worker_id, worker.principal, view.dispatch.fence, Verdict.SUCCEEDED)
         await transact(
             caller.tenant_id,
             lambda connection: service.report(ledger(connection), view.effect.id, told),

@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from cli import compare, contracts, credentials, effects, grants, lock, rollout, serve, views
+from cli import (
+    audit,
+    compare,
+    contracts,
+    credentials,
+    effects,
+    grants,
+    keys,
+    lock,
+    rollout,
+    serve,
+    shares,
+    tenants,
+    tokens,
+    views,
+)
 from cli.command import NOWHERE, ExitCode, Invocation, command
 from cli.connection import JsonObject
 from cli.render import Output
@@ -24,10 +39,16 @@ app.add_typer(serve.app)
 app.add_typer(contracts.app)
 app.add_typer(compare.app)
 app.add_typer(lock.app)
+app.add_typer(keys.signing)
 app.add_typer(rollout.app)
 app.add_typer(effects.app, name="effects", rich_help_panel="Effects")
 app.add_typer(credentials.app, name="credentials", rich_help_panel="Access")
+app.add_typer(audit.app, name="audit", rich_help_panel="Access")
 app.add_typer(grants.app, name="grants", rich_help_panel="Access")
+app.add_typer(keys.app, name="keys", rich_help_panel="Access")
+app.add_typer(shares.app)
+app.add_typer(tokens.app, name="tokens", rich_help_panel="Access")
+app.add_typer(tenants.app, name="tenants", rich_help_panel="Access")
 
 
 def main() -> None:

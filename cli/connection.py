@@ -6,9 +6,9 @@ A command sees one `Api` and cannot tell which of the two it is.
 from __future__ import annotations
 
 import os
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias, cast
 from urllib.parse import quote, urlsplit
 
 import typer
@@ -83,23 +83,33 @@ class Api:
         sent = {name: value for name, value in body.items() if value is not None}
         return await self._answer(self.http.build_request("POST", _join(path), json=sent))
 
+    async def download(self, *path: str, into: BinaryIO) -> None:
+        """Write what is at `path` into a file as it comes, however much it is."""
+        import httpx
+
+        request = self.http.build_request("GET", _join(path))
+        try:
+            response = await self.http.send(request, stream=True)
+            async with aclosing(response):
+                if not response.is_success:
+                    await response.aread()
+                    raise _failure(response)
+                async for chunk in response.aiter_bytes():
+                    into.write(chunk)
+        except httpx.TransportError as error:
+            raise _unreachable(request) from error
+
     async def _answer(self, request: httpx.Request) -> JsonObject:
         import httpx
 
         try:
             response = await self.http.send(request)
         except httpx.TransportError as error:
-            raise RegistryUnavailable(
-                f"The registry at {_origin(request.url)} cannot be reached."
-            ) from error
+            raise _unreachable(request) from error
         answer = _json_object(response)
         if response.is_success and answer is not None:
             return answer
-        if answer is not None and isinstance(answer.get("code"), str):
-            raise _error_of(answer)
-        raise RegistryUnavailable(
-            f"{_origin(request.url)} answered {response.status_code}, but not as a registry does."
-        )
+        raise _failure(response)
 
 
 @asynccontextmanager
@@ -194,8 +204,17 @@ def _json_object(response: httpx.Response) -> JsonObject | None:
     return cast("JsonObject", answer) if isinstance(answer, dict) else None
 
 
-def _error_of(problem: JsonObject) -> Refusal | Outage:
-    """Return the error that a problem document (RFC 9457) tells of."""
+def _unreachable(request: httpx.Request) -> RegistryUnavailable:
+    return RegistryUnavailable(f"The registry at {_origin(request.url)} cannot be reached.")
+
+
+def _failure(response: httpx.Response) -> Refusal | Outage:
+    """Return the error that a problem document (RFC 9457) tells of, or that there is none."""
+    problem = _json_object(response)
+    if problem is None or not isinstance(problem.get("code"), str):
+        return RegistryUnavailable(
+            f"{_origin(response.url)} answered {response.status_code}, but not as a registry does."
+        )
     return error_for(problem["code"])(
         problem.get("detail") or problem.get("title") or "The registry refused.",
         pointer=problem.get("pointer"),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli import views
+from cli import keys, views
 from cli.command import Invocation, ReasonOption, ToolVersionArgument, command
 from cli.connection import JsonObject
 from tallystick.effect_class import EffectClass
@@ -30,17 +30,25 @@ async def publish(
         str | None, typer.Option(help="Who signs off a change that needs a review.")
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Why the reviewer signs it off.")] = None,
+    sign_with: Annotated[
+        Path | None, typer.Option(help="A private key to sign the contracts with.")
+    ] = None,
 ) -> None:
     """Publish contracts; one that is published already, just so, is left as it is."""
     if (reviewer is None) != (reason is None):
         raise typer.BadParameter("A review is --reviewer and --reason together.")
     review = None if reviewer is None else {"reviewer": reviewer, "reason": reason}
-    documents = [_load(file) for file in files]
+    contracts = [_load(file) for file in files]
+    key = None if sign_with is None else keys.read_private_key(sign_with)
     published: list[JsonObject] = []
     try:
         async with invocation.connect() as api:
-            for document in documents:
-                body = {"document": document, "review": review}
+            for contract in contracts:
+                body = {
+                    "document": dict(contract.document),
+                    "review": review,
+                    "signatures": None if key is None else [keys.signature_of(contract, key)],
+                }
                 published.append(await api.post("contracts", body=body))
     finally:
         # A refusal in the middle does not undo what came before it.
@@ -48,9 +56,9 @@ async def publish(
             invocation.show({"contracts": published}, views.publications)
 
 
-def _load(file: Path) -> JsonObject:
+def _load(file: Path) -> Contract:
     try:
-        return dict(Contract.load(file).document)
+        return Contract.load(file)
     except Refusal as refusal:
         raise type(refusal)(
             f"{file}: {refusal.detail}", pointer=refusal.pointer, facts=refusal.facts

@@ -10,6 +10,7 @@ from cli.command import Invocation, command
 app = typer.Typer(no_args_is_help=True, help="The credential slots that calls run under.")
 
 NameArgument = Annotated[str, typer.Argument(help="The slot's name, as contracts write it.")]
+ReasonOption = Annotated[str | None, typer.Option(help="Why. It is kept for ever.")]
 
 
 @app.command()
@@ -26,11 +27,23 @@ async def create(invocation: Invocation, name: NameArgument) -> None:
 async def rotate(
     invocation: Invocation,
     name: NameArgument,
-    reason: Annotated[str | None, typer.Option(help="Why. It is kept for ever.")] = None,
+    reason: ReasonOption = None,
 ) -> None:
-    """Raise a credential's version: its contracts stop until each is attested."""
+    """Raise a credential's version: its contracts stop until each is attested.
+
+    A revoked one is in force again under the new version; that needs a reason.
+    """
     async with invocation.connect() as api:
         answer = await api.post("credentials", name, "rotate", body={"reason": reason})
+    invocation.show(answer, views.fields)
+
+
+@app.command()
+@command()
+async def revoke(invocation: Invocation, name: NameArgument, reason: ReasonOption = None) -> None:
+    """Take a credential out of force: its contracts stop until it is rotated."""
+    async with invocation.connect() as api:
+        answer = await api.post("credentials", name, "revoke", body={"reason": reason})
     invocation.show(answer, views.fields)
 
 

@@ -76,10 +76,15 @@ async def resolve(
     to: Annotated[Decision, typer.Option(case_sensitive=False, help="What is decided.")],
     reason: ReasonOption,
     evidence: Annotated[str, typer.Option(help="What it rests on: a reference, a document.")],
-    by: Annotated[str, typer.Option(help="Who decides.")],
+    by: Annotated[
+        str | None,
+        typer.Option(help="Who decides: the principal of your token. Another one is refused."),
+    ] = None,
     second: Annotated[
         str | None,
-        typer.Option(help="Who else, for the classes UNKNOWN and NON_RETRYABLE."),
+        typer.Option(
+            help="Who agrees, for the classes UNKNOWN and NON_RETRYABLE: recorded as your claim."
+        ),
     ] = None,
 ) -> None:
     """Decide a quarantined effect, on evidence."""

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
+from cli.hints import HINTS
 from tallystick.plain import plain
 
 STYLES: Final[Mapping[str, str]] = {
@@ -32,26 +33,6 @@ STYLES: Final[Mapping[str, str]] = {
     "RETIRED": "dim",
     "CANCELLED": "dim",
     "ABANDONED": "dim",
-}
-
-# What a person can do about a refusal, where there is one thing to do.
-HINTS: Final[Mapping[str, str]] = {
-    "capability_not_granted": "`registry grants add PRINCIPAL CAPABILITY` grants one.",
-    "contract_in_use": "`registry retire NAME@VERSION --wait` waits until nothing refers to it.",
-    "contract_migrating": "`registry rollback NAME@VERSION` reopens a version that is not retired.",
-    "credential_policy_changed": "After a rotation, `registry attest NAME@VERSION --reason TEXT` "
-    "binds the contract to the credential's current version.",
-    "effect_class_mismatch": "`registry show NAME@VERSION` shows what is published.",
-    "illegal_transition": "`registry effects show EFFECT_ID` and `registry show NAME@VERSION` "
-    "show the present state.",
-    "not_found": "`registry effects list --all` shows the effects.",
-    "registry_unavailable": "`registry serve` starts a server; TALLYSTICK_URL says where one is, "
-    "and DATABASE_URL where its database is.",
-    "review_required": "Publish it with `--reviewer NAME --reason TEXT`.",
-    "tool_contract_not_found": "`registry list` shows what is published.",
-    "tool_schema_drift": "`registry show NAME@VERSION` shows the published schema hash.",
-    "unauthenticated": "Set TALLYSTICK_TOKEN, or TALLYSTICK_HOME where the server's data is on "
-    "this machine.",
 }
 
 
@@ -143,6 +124,11 @@ def _publication(each: JsonObject) -> Iterator[Text]:
         yield Text.assemble(("  Warning: ", "yellow"), plain(warning["detail"]))
 
 
+def listing(rows: Sequence[JsonObject] | None, columns: Mapping[str, str]) -> list[Table]:
+    """Lay out rows as a table, or as nothing where there are none."""
+    return [_rows(rows, columns)] if rows else []
+
+
 def contracts(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `list`."""
     if not answer["contracts"]:
@@ -150,7 +136,9 @@ def contracts(answer: JsonObject) -> Sequence[RenderableType]:
     table = _table("Contract", "State", "Effect class", "Credential")
     for each in answer["contracts"]:
         short = each["schema_hash"].removeprefix("sha256:")[:16]
-        name = Text.assemble(_name(each), "\n", (plain(short), "dim"))
+        signed = "  signed" if any(one["is_valid"] for one in each.get("signatures", ())) else ""
+        shared = f"  shared by {each['owner']}" if each.get("owner") else ""
+        name = Text.assemble(_name(each), "\n", (plain(short + signed + shared), "dim"))
         _row(table, name, _state(_lifecycle(each)), each["effect_class"], _credential(each))
     return [table]
 
@@ -167,12 +155,21 @@ def contract(answer: JsonObject) -> Sequence[RenderableType]:
                 "schema hash": answer["schema_hash"],
                 "prompt hash": answer["prompt_hash"],
                 "contract digest": answer["contract_digest"],
-                "published": f"{_time(answer['published_at'])} by {answer['published_by']}",
+                "published": f"{_time(answer['published_at'])} by {_publisher(answer)}",
                 "closed": _time(answer.get("closed_at")),
             }
         ),
+        *listing(answer.get("signatures"), SIGNATURE_COLUMNS),
         _json(answer["document"]),
     ]
+
+
+SIGNATURE_COLUMNS: Final = {
+    "key_id": "Signed with",
+    "name": "Name",
+    "signed_at": "Signed",
+    "revoked_at": "Revoked",
+}
 
 
 def resolution(answer: JsonObject) -> Sequence[RenderableType]:
@@ -284,7 +281,7 @@ def credentials(answer: JsonObject) -> Sequence[RenderableType]:
     if not answer["credentials"]:
         return [Text("There is no credential.")]
     columns = {"name": "Credential", "version": "Version", "rotated_at": "Rotated"}
-    return [_rows(answer["credentials"], columns)]
+    return [_rows(answer["credentials"], columns | {"revoked_at": "Revoked"})]
 
 
 def grants(answer: JsonObject) -> Sequence[RenderableType]:
@@ -298,6 +295,32 @@ def grants(answer: JsonObject) -> Sequence[RenderableType]:
         "granted_by": "By",
     }
     return [_rows(answer["grants"], columns)]
+
+
+def tokens(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `tokens list`."""
+    table = _table("Token", "Principal", "Roles", "State", "Expires", "Last used")
+    for each in answer["tokens"]:
+        shown = plain(f"{each['name']}  {each['prefix']}")
+        name = Text.assemble(shown, "\n", (plain(each["token_id"]), "dim"))
+        times = (_time(each["expires_at"]), _time(each["last_used_at"]))
+        _row(table, name, each["principal"], ", ".join(each["roles"]), each["state"], *times)
+    return [table]
+
+
+def token(answer: JsonObject) -> Sequence[RenderableType]:
+    """What is told of one token; where it was just made also itself, and that this was the once."""
+    told = {name: value for name, value in answer.items() if name not in ("roles", "token")}
+    lines = fields(told | {"roles": ", ".join(answer["roles"])})
+    if "token" not in answer:
+        return lines
+    warning = Text("Keep it now: it is never shown again, and only its hash is kept.", "yellow")
+    return [*lines, Text(plain(answer["token"]), "bold"), warning]
+
+
+def tenants(answer: JsonObject) -> Sequence[RenderableType]:
+    """The table of `tenants list`."""
+    return [_rows(answer["tenants"], {"tenant": "Tenant", "created_at": "Made"})]
 
 
 def lifecycle(answer: JsonObject) -> Sequence[RenderableType]:
@@ -378,15 +401,23 @@ def _tool(effect: JsonObject) -> str:
     return plain(f"{effect['tool']}@{effect['version']}")
 
 
+def _publisher(contract: JsonObject) -> str:
+    """Name who published a version: a person, or the tenant that shares it."""
+    owner = contract.get("owner")
+    return contract["published_by"] if owner is None else f"{owner}, which shares it"
+
+
 def _lifecycle(contract: JsonObject) -> str:
     return f"{contract['state']} (suspended)" if contract.get("suspended") else contract["state"]
 
 
 def _credential(contract: JsonObject) -> str:
-    """Name the slot and the bound version, and the current one where the two differ."""
+    """Name the slot and the bound version, and what is in force where that is another."""
     if contract.get("credential") is None:
         return ""
     bound = contract["credential_version"]
     current = contract.get("credential_current", bound)
-    rotated = "" if current == bound else f" (rotated to {current}: attest)"
-    return f"{contract['credential']} v{bound}{rotated}"
+    if bound == 0:
+        return f"{contract['credential']} (attest)"
+    changed = "" if current == bound else f" (rotated to {current}: attest)"
+    return f"{contract['credential']} v{bound}{' (revoked)' if current is None else changed}"

@@ -1,7 +1,6 @@
 """The service for tests: an application on a fresh database, a provider, and what works on both."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,11 +13,12 @@ import pytest
 from psycopg.rows import TupleRow
 from psycopg.sql import SQL, Identifier
 
+from access.token import new_token, token_hash
 from ledger.effect import Event, replay
 from ledger.state import State
+from reconciler.addresses import Hosts
 from reconciler.sources import HttpSource, SecretOf
 from reconciler.sweep import Sweeper
-from server.bootstrap import token_hash
 from tests.api import Api, running
 from tests.provider import Provider, listening
 
@@ -70,11 +70,11 @@ def sweeper_of(api: Api, source: HttpSource, *, name: str = "test") -> Sweep:
 
 @asynccontextmanager
 async def asking(
-    hosts: Iterable[str], secret_of: SecretOf = lambda _: None
+    hosts: Iterable[str], secret_of: SecretOf = lambda *_: None
 ) -> AsyncGenerator[HttpSource]:
-    """Give a source that may ask these hosts, and nobody else."""
+    """Give a source that may ask these hosts, at whatever address, and nobody else."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        yield HttpSource(client, frozenset(hosts), secret_of)
+        yield HttpSource(client, Hosts(private=frozenset(hosts)), secret_of)
 
 
 @pytest.fixture
@@ -133,6 +133,18 @@ class Owner:
             *_key(effect),
         )
 
+    async def wait_for_locks(self, count: int = 1) -> None:
+        """Wait until so many sessions of this database wait for a lock."""
+        for _ in range(_ROUNDS_MAX):
+            found = await self.one(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+            if found == count:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"{found} sessions wait for a lock, not {count}")
+
     async def suspend(self, name: str, version: str, *, suspended: bool = True) -> None:
         """Suspend a version, or let it run again."""
         await self._state(name, version, "suspended", suspended)
@@ -149,13 +161,18 @@ class Owner:
         await self._connection.execute(statement, (value, name, version))
 
     async def tenant(self, slug: str, principal: str = "admin") -> str:
-        """Make a tenant, and return a token of it."""
-        tenant_id, token = uuid4(), secrets.token_urlsafe(32)
-        await self.rows("INSERT INTO tenant (tenant_id, slug) VALUES (%s, %s)", tenant_id, slug)
+        """Make a tenant, and return an admin token of it."""
+        await self.rows("INSERT INTO tenant (tenant_id, slug) VALUES (%s, %s)", uuid4(), slug)
+        return await self.token(slug, "admin", principal=principal)
+
+    async def token(self, tenant: str, *roles: str, principal: str = "admin") -> str:
+        """Return a new token of a tenant, with roles."""
+        token = new_token()
         await self.rows(
-            "INSERT INTO api_token (tenant_id, token_id, token_hash, principal, role)"
-            " VALUES (%s, %s, %s, %s, 'admin')",
-            *(tenant_id, uuid4(), token_hash(token), principal),
+            "INSERT INTO api_token (tenant_id, token_id, token_hash, name, prefix, principal,"
+            " roles, created_by)"
+            " SELECT tenant_id, %s, %s, 'test', '', %s, %s, 'test' FROM tenant WHERE slug = %s",
+            *(uuid4(), token_hash(token), principal, list(roles), tenant),
         )
         return token
 

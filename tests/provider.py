@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,8 @@ class Provider:
     def __init__(self) -> None:
         self.port = 0
         self.asked: list[str] = []
+        self.heads: list[dict[str, str]] = []
+        self.headers = b""
         self.books: dict[str, dict[str, object]] = {}
         self.status: int | None = None
         self.raw: bytes | None = None
@@ -39,10 +42,12 @@ class Provider:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
+            lines = head.decode("latin-1").strip().split("\r\n")[1:]
+            self.heads.append({k.lower(): v for k, v in (line.split(": ", 1) for line in lines)})
             status, body = self.answer(head.split(b" ")[1].decode())
             writer.write(
-                b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
-                % (status, len(body))
+                b"HTTP/1.1 %d OK\r\n%bContent-Length: %d\r\nConnection: close\r\n\r\n"
+                % (status, self.headers, len(body))
                 + body
             )
             await writer.drain()
@@ -51,10 +56,10 @@ class Provider:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Provider]:
+async def listening(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[Provider]:
     """Run a provider on a free port of loopback."""
     provider = Provider()
-    server = await asyncio.start_server(provider._serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(provider._serve, "127.0.0.1", 0, ssl=tls)
     async with server:
         provider.port = server.sockets[0].getsockname()[1]
         yield provider

@@ -8,8 +8,11 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 PLACEHOLDERS = {
     "{effect_id}": "019ad000-0000-7000-8000-000000000000.7",
+    "{key_id}": "ed25519:0123456789abcdef",
     "{name}": "tools.none",
     "{pin_id}": "019ad000-0000-7000-8000-000000000001",
+    "{tenant}": "nobody",
+    "{token_id}": "019ad000-0000-7000-8000-000000000003",
     "{version}": "1.0",
     "{worker_id}": "019ad000-0000-7000-8000-000000000002",
 }

@@ -100,7 +100,7 @@ class Services:
             "TALLYSTICK_HOST": ADDRESS,
             "TALLYSTICK_LEASE_SECONDS_MAX": str(LEASE_SECONDS_MAX),
             "TALLYSTICK_SWEEP_SECONDS": str(SWEEP_SECONDS),
-            "TALLYSTICK_EVIDENCE_HOSTS": self.provider_url.removeprefix("http://"),
+            "TALLYSTICK_EVIDENCE_PRIVATE_HOSTS": self.provider_url.removeprefix("http://"),
         }
 
     def __enter__(self) -> Self:

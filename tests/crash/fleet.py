@@ -115,7 +115,7 @@ class Fleet:
         return kept | {
             "TALLYSTICK_HOME": str(self.home),
             "TALLYSTICK_SWEEP_SECONDS": "0.2",
-            "TALLYSTICK_EVIDENCE_HOSTS": self.provider_url.removeprefix("http://"),
+            "TALLYSTICK_EVIDENCE_PRIVATE_HOSTS": self.provider_url.removeprefix("http://"),
             "TALLYSTICK_URL": self.url,
             "TALLYSTICK_TOKEN": token.read_text().strip() if token.exists() else "",
         }

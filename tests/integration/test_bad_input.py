@@ -282,7 +282,7 @@ BODIES = {
     "dispatch": {"worker_id": RUN, "nonce": RUN},
     "outcome": {"worker_id": RUN, "fence": 2**53 - 1, "outcome": "unknown"},
     "cancel": {"reason": "not wanted"},
-    "resolve": {"to": "FAILED", "reason": "seen", "evidence": "a ticket", "by": "ada"},
+    "resolve": {"to": "FAILED", "reason": "seen", "evidence": "a ticket"},
 }
 
 

@@ -63,7 +63,7 @@ async def test_token_and_keys_are_made_once(database_url: str, home: Path, owner
     made: list[dict[str, bytes]] = []
     for _ in range(3):
         async with running(database_url, home) as api:
-            assert (await api.ask("GET", "/v1/whoami")).body["role"] == "admin"
+            assert (await api.ask("GET", "/v1/whoami")).body["roles"] == ["admin"]
         made.append(files(home))
     assert made[0] == made[1] == made[2]
     assert await owner.one("SELECT count(*) FROM api_token") == 1

@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 from ledger.settlement import CHECKS_MAX, Answer
 from ledger.state import State
 from reconciler.judgement import Judgement, Question
-from reconciler.sources import HttpSource
+from reconciler.sources import Asker, HttpSource
 from tallystick.tool_contract import Contract
 from tests.api import Answered, Api, running
 from tests.builders import a_contract_of, http_evidence
@@ -57,7 +57,7 @@ class Chosen(HttpSource):
     def __init__(self) -> None:
         self.answer = Answer.UNAVAILABLE
 
-    async def ask(self, contract: Contract, question: Question) -> Judgement:
+    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
         return Judgement(self.answer, "chosen")
 
 

@@ -128,11 +128,12 @@ async def the_recorded_version(stage: Stage) -> None:
 
 
 async def people_decide(stage: Stage) -> None:
-    """Settle the unsent transfer by the word of two people."""
+    """Settle the unsent transfer by a person's word, who names a second one."""
     stage.story.chapter(
-        "What a machine must not decide, two people do",
+        "What a machine must not decide, a person does",
         """The unsent transfer is NON_RETRYABLE. The provider does not have it; but a paused worker
-        could still send it, and the bank knows no keys. So it is never sent again, and waits.""",
+        could still send it, and the bank knows no keys. So it is never sent again, and waits. Who
+        decides is whose token asks, and has to name somebody who agrees: that is a claim.""",
     )
     effect_id = stage.left["transfer-unsent"]
     try:
@@ -146,23 +147,24 @@ async def people_decide(stage: Stage) -> None:
         "to": "FAILED",
         "reason": "never sent",
         "evidence": "the bank's statement of today",
-        "by": "ana@example.com",
     }
     resolve = ("effects", effect_id, "resolve")
     await stage.refused(
-        "one person is not enough", "invalid_request", stage.registry.post(*resolve, body=word)
+        "nobody decides it without naming a second person",
+        "invalid_request",
+        stage.registry.post(*resolve, body=word),
     )
     word["second"] = "ben@example.com"
     await stage.refused(
-        "even two people cannot have it sent again",
+        "not even then may it be sent again",
         "effect_not_retryable",
         stage.registry.post(*resolve, body=word | {"to": "RETRYABLE"}),
     )
     await stage.registry.post(*resolve, body=word)
     effect = await stage.show(effect_id)
-    decided = effect["outcome"]["decided_by"]
+    decided, reason = effect["outcome"]["decided_by"], effect["outcome"]["reason"]
     stage.check(
-        "two people close it, with a reason and evidence",
-        ok=effect["state"] == "FAILED" and "ana@" in decided and "ben@" in decided,
-        answer=f"{path_of(effect)}; decided by {decided}",
+        "a person closes it, with a reason and evidence",
+        ok=effect["state"] == "FAILED" and decided == "person:admin" and "ben@" in reason,
+        answer=f"{path_of(effect)}; decided by {decided}: {reason}",
     )

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-ME = {"tenant": "default", "principal": "admin", "role": "admin"}
+ME = {"tenant": "default", "principal": "admin", "roles": ["admin"]}
 
 
 def test_the_token_of_the_environment_is_sent(run, wire):

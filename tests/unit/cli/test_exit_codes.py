@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.app import app
-from cli.views import HINTS
+from cli.hints import HINTS
 from tallystick.errors import Outage, Refusal, error_for
 
 REFUSALS = sorted({leaf.code for leaf in Refusal.__subclasses__()})

@@ -111,6 +111,67 @@ HISTORY = {
     ],
     "outcomes": [],
 }
+CREDENTIAL = {
+    "name": "billing",
+    "version": 2,
+    "rotated_at": "2026-01-02T03:04:05Z",
+    "revoked_at": "2026-01-03T03:04:05Z",
+}
+SHARE = {
+    "tenant": "acme",
+    "shared_at": "2026-01-02T03:04:05Z",
+    "shared_by": "admin",
+    "revoked_at": None,
+}
+OFFER = {
+    "owner": "acme",
+    "name": "billing.send_invoice",
+    "version": "1.0.0",
+    "accepted_at": "2026-01-02T03:04:05Z",
+    "accepted_by": "admin",
+    "revoked_at": None,
+}
+TOKEN_ID = "0198c5f2-0000-7000-8000-000000000002"
+TOKEN = {
+    "token_id": TOKEN_ID,
+    "name": "agent",
+    "prefix": "tk_aaaaaaaa",
+    "principal": "agent",
+    "roles": ["operator", "runtime"],
+    "state": "active",
+    "created_at": "2026-01-02T03:04:05Z",
+    "created_by": "admin",
+    "expires_at": "2026-04-02T03:04:05Z",
+    "last_used_at": None,
+    "revoked_at": None,
+    "replaces": None,
+}
+SIGNATURE = {
+    "key_id": "ed25519:0123456789abcdef",
+    "name": "grace",
+    "is_valid": False,
+    "signature": "ab" * 64,
+    "signed_at": "2026-01-02T03:04:05Z",
+    "signed_by": "agent",
+    "revoked_at": "2026-01-03T03:04:05Z",
+}
+CONTRACT["signatures"] = [SIGNATURE]
+KEY = {
+    "key_id": "ed25519:0123456789abcdef",
+    "name": "grace",
+    "public_key": "a" * 64,
+    "added_at": "2026-01-02T03:04:05Z",
+    "added_by": "admin",
+    "revoked_at": "2026-01-03T03:04:05Z",
+    "revoked_by": "admin",
+    "reason": "lost",
+}
+POLICY = {
+    "required": True,
+    "required_at": "2026-01-02T03:04:05Z",
+    "required_by": "admin",
+    "unsigned": ["billing.send_invoice@1.0.0"],
+}
 TOOL = "/v1/contracts/billing.send_invoice/1.0"
 ROLLOUT = "/v1/rollouts/billing.send_invoice/1.0"
 LIFECYCLE = {"name": "billing.send_invoice", "version": "1.0.0", "state": "ACTIVE"}
@@ -220,15 +281,28 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["billing"],
         {"POST /v1/credentials/billing/rotate": {"name": "billing", "version": 2}},
     ),
+    "credentials revoke": (
+        ["billing", "--reason", "leaked"],
+        {"POST /v1/credentials/billing/revoke": CREDENTIAL},
+    ),
     "credentials list": (
         [],
-        {
-            "GET /v1/credentials": {
-                "credentials": [
-                    {"name": "billing", "version": 2, "rotated_at": "2026-01-02T03:04:05Z"}
-                ]
-            }
-        },
+        {"GET /v1/credentials": {"credentials": [CREDENTIAL]}},
+    ),
+    "share": (
+        ["billing.send_invoice@1.0", "acme"],
+        {f"POST {TOOL}/shares": SHARE},
+    ),
+    "unshare": (
+        ["billing.send_invoice@1.0", "acme", "--reason", "moved"],
+        {f"POST {TOOL}/shares/acme/revoke": SHARE},
+    ),
+    "shares": (["billing.send_invoice@1.0"], {f"GET {TOOL}/shares": {"shares": [SHARE]}}),
+    "offers": ([], {"GET /v1/shares": {"offers": [OFFER]}}),
+    "accept": (["billing.send_invoice@1.0", "acme"], {"POST /v1/shares/accept": OFFER}),
+    "withdraw": (
+        ["billing.send_invoice@1.0", "acme", "--reason", "moved"],
+        {"POST /v1/shares/withdraw": OFFER},
     ),
     "grants add": (
         ["agent", "invoice:write:tenant-42"],
@@ -249,14 +323,60 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             }
         },
     ),
+    "keys add": (["grace", "a" * 64], {"POST /v1/keys": KEY}),
+    "keys list": ([], {"GET /v1/keys": {"keys": [KEY]}}),
+    "keys revoke": (
+        [KEY["key_id"], "--reason", "lost"],
+        {f"POST /v1/keys/{KEY['key_id']}/revoke": {**KEY, **POLICY}},
+    ),
+    "keys require": (["on", "--confirm"], {"POST /v1/signature-policy": POLICY}),
+    "audit seals": (
+        [],
+        {
+            "GET /v1/audit/seals": {
+                "seals": [
+                    {
+                        "number": 7,
+                        "sealed_at": "2026-01-02T03:04:05.678901Z",
+                        "leaves": 12,
+                        "digest": CONTRACT["contract_digest"],
+                    }
+                ],
+                "next": 7,
+            }
+        },
+    ),
+    "audit keys": (
+        [],
+        {
+            "GET /v1/audit/keys": {
+                "keys": [{"key_id": "k1", "public_key": "ab" * 32, "is_current": True}]
+            }
+        },
+    ),
     "whoami": (
         [],
-        {"GET /v1/whoami": {"tenant": "default", "principal": "admin", "role": "admin"}},
+        {"GET /v1/whoami": {"tenant": "default", "principal": "admin", "roles": ["admin"]}},
+    ),
+    "tokens create": (
+        ["agent", "--role", "runtime", "--expires-in", "90d"],
+        {"POST /v1/tokens": {**TOKEN, "token": "tk_" + "a" * 43}},
+    ),
+    "tokens list": ([], {"GET /v1/tokens": {"tokens": [TOKEN]}}),
+    "tokens revoke": ([TOKEN_ID], {f"POST /v1/tokens/{TOKEN_ID}/revoke": TOKEN}),
+    "tokens rotate": (
+        [TOKEN_ID, "--overlap", "10m"],
+        {f"POST /v1/tokens/{TOKEN_ID}/rotate": {**TOKEN, "token": "tk_" + "b" * 43}},
     ),
     "version": ([], {}),
 }
-# These start the service itself, which takes a database.
-SERVICE = {"init", "serve", "reconcile", "demo", "lock"}
+# These start the service itself, which takes a database, or write and read an export.
+SERVICE = {"init", "serve", "reconcile", "demo", "lock", "tenants create", "tenants recover"}
+SERVICE |= {"tenants list", "audit export", "audit verify"}
+
+
+# These make or take a private key: test_keys.py.
+SIGNING = {"keys generate", "sign"}
 
 
 def commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:
@@ -271,7 +391,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 def test_every_command_has_a_case():
-    assert set(COMMANDS) == set(CASES) | SERVICE
+    assert set(COMMANDS) == set(CASES) | SERVICE | SIGNING
 
 
 @pytest.mark.parametrize("name", COMMANDS)
