@@ -73,8 +73,8 @@ class Case:
         self.choices: list[Choice] = []
         self.latent: list[Node] = []
         self.named: dict[str, frozenset[Node]] = {}
-        self.present: frozenset[str] = frozenset()
-        self.absent: frozenset[str] = frozenset()
+        self.present = set[str]()
+        self.absent = set[str]()
         self.others: tuple[Other, ...] = ()
 
     def copy(self) -> "Case":
@@ -83,8 +83,8 @@ class Case:
         case.held = dict(self.held)
         case.kinds, case.keys = self.kinds, self.keys
         case.choices, case.latent = list(self.choices), list(self.latent)
-        case.named = dict(self.named)
-        case.present, case.absent, case.others = self.present, self.absent, self.others
+        case.named, case.others = dict(self.named), self.others
+        case.present, case.absent = set(self.present), set(self.absent)
         return case
 
     def hold(self, node: Node) -> Closed | None:
@@ -144,9 +144,9 @@ class Case:
             case Member(name, part):
                 self.name(name, part)
             case Required(name) | Not(Member(name)):
-                self.present |= {name}
+                self.present.add(name)
             case Not(Required(name)):
-                self.absent |= {name}
+                self.absent.add(name)
             case Other():
                 self.others += (node,)
             case _:
