@@ -7,9 +7,9 @@ document. A date stays the text that it is.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, NoReturn, cast
 
 from tallystick.canonical import (
     DEPTH_MAX,
@@ -43,6 +43,7 @@ _NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INTEGER_CHARS_MAX: Final = 32
 
 _TAG: Final = "tag:yaml.org,2002:"
+_KEY_FAULT: Final = "a key that is not a string: quote it"
 _TAG_FAULT: Final = "a tag that does not fit the value, or that JSON has no type for"
 _COLLECTION_TAGS: Final = {"MappingStart": f"{_TAG}map", "SequenceStart": f"{_TAG}seq"}
 _STRING_TAGS: Final = ("!", f"{_TAG}str")
@@ -66,19 +67,88 @@ def parse_document(text: str, *, format: Literal["json", "yaml"]) -> Json:  # no
     return parse_json(text) if format == "json" else _parse_yaml(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a text, both counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something in a document that JSON cannot say.
+
+    Args:
+        detail: What, in one sentence.
+        pointer: Where, a JSON Pointer.
+        mark: Where in the text.
+    """
+
+    detail: str
+    pointer: str
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedDocument:
+    """A YAML document as far as it can be read, with the place of everything in it.
+
+    Args:
+        value: The document; where something is wrong, what remains of it.
+        marks: Where each value begins, by its JSON Pointer.
+        keys: Where the key of each member begins, by the member's pointer.
+        flaws: Everything that is wrong, in order.
+        is_whole: Whether it was read to its end.
+    """
+
+    value: Json
+    marks: Mapping[str, Mark]
+    keys: Mapping[str, Mark]
+    flaws: tuple[Flaw, ...]
+    is_whole: bool
+
+
+def parse_marked(text: str) -> MarkedDocument:
+    """Read one YAML document as `parse_document` does, but past its flaws, and keep all places.
+
+    The caller bounds the text's length.
+    """
+    from ruamel.yaml.error import YAMLError
+
+    builder = _Marker(_events(text))
+    value, is_whole = None, True
+    try:
+        value = builder.document()
+    except MalformedJson:
+        is_whole = False  # its flaw is kept
+    except YAMLError as error:
+        detail, mark = _yaml_fault(error)
+        builder.flaws.append(Flaw(detail, builder.pointer, mark or Mark(1, 1)))
+        is_whole = False
+    return MarkedDocument(value, builder.marks, builder.keys, tuple(builder.flaws), is_whole)
+
+
 def _parse_yaml(text: str) -> Json:
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.error import YAMLError
 
     builder = _Builder(_events(text))
     try:
         return builder.document()
-    except MarkedYAMLError as error:
-        fault = cast("Any", error)
-        mark = fault.problem_mark or fault.context_mark
-        where = f", line {mark.line + 1} column {mark.column + 1}" if mark else ""
-        raise MalformedJson(f"not YAML: {fault.problem}{where}", builder.pointer) from None
     except YAMLError as error:
-        raise MalformedJson(f"not YAML: {str(error).partition(chr(10))[0]}") from None
+        detail, mark = _yaml_fault(error)
+        where = f", line {mark.line} column {mark.column}" if mark else ""
+        raise MalformedJson(detail + where, builder.pointer if mark else "") from None
+
+
+def _yaml_fault(error: Exception) -> tuple[str, Mark | None]:
+    from ruamel.yaml.error import MarkedYAMLError
+
+    if not isinstance(error, MarkedYAMLError):
+        return f"not YAML: {str(error).partition(chr(10))[0]}", None
+    fault = cast("Any", error)
+    mark = fault.problem_mark or fault.context_mark
+    return f"not YAML: {fault.problem}", Mark(mark.line + 1, mark.column + 1) if mark else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +156,7 @@ class _Event:
     """One event of the YAML parser, with types."""
 
     kind: str
-    line: int
+    mark: Mark
     anchor: str | None
     tag: str | None
     text: str
@@ -104,7 +174,7 @@ def _events(text: str) -> Iterator[_Event]:
         tag = getattr(event, "tag", None)
         yield _Event(
             kind=type(event).__name__.removesuffix("Event"),
-            line=event.start_mark.line + 1,
+            mark=Mark(event.start_mark.line + 1, event.start_mark.column + 1),
             anchor=getattr(event, "anchor", None),
             tag=tag,
             text=getattr(event, "value", ""),
@@ -130,30 +200,37 @@ class _Builder:
         next(self._events)  # the start of the stream
         start = next(self._events)
         if start.kind == "StreamEnd":
-            raise self._fault(start, "the document is empty")
+            self._refuse(start, "the document is empty")
+            return None
         if start.version not in (None, (1, 2)):
-            raise self._fault(start, "only YAML 1.2 is read")
+            self._refuse(start, "only YAML 1.2 is read")
         value = self._node(next(self._events))
         next(self._events)  # the end of the document
         end = next(self._events)
         if end.kind != "StreamEnd":
-            raise self._fault(end, "a second document begins")
+            self._refuse(end, "a second document begins")
         return value
 
-    def _fault(self, event: _Event, detail: str) -> MalformedJson:
-        return MalformedJson(f"{detail}, line {event.line}", self.pointer)
+    def _refuse(self, event: _Event, detail: str) -> None:
+        """Refuse what one can read past."""
+        self._stop(event, detail)
+
+    def _stop(self, event: _Event, detail: str) -> NoReturn:
+        """Refuse what cannot be read past: the parser takes long over what is nested deeply."""
+        raise MalformedJson(f"{detail}, line {event.mark.line}", self.pointer)
 
     def _node(self, event: _Event) -> Json:
         if event.kind == "Alias":
-            raise self._fault(event, "an alias, which JSON has not: write the value out")
+            self._refuse(event, "an alias, which JSON has not: write the value out")
+            return None
         if event.anchor is not None:
-            raise self._fault(event, "an anchor, which JSON has not")
+            self._refuse(event, "an anchor, which JSON has not")
         if event.kind == "Scalar":
             return self._scalar(event)
         if event.tag not in (None, _COLLECTION_TAGS[event.kind]):
-            raise self._fault(event, _TAG_FAULT)
+            self._refuse(event, _TAG_FAULT)
         if len(self._path) >= DEPTH_MAX:
-            raise self._fault(event, f"nested more than {DEPTH_MAX} deep")
+            self._stop(event, f"nested more than {DEPTH_MAX} deep")
         return self._mapping() if event.kind == "MappingStart" else self._sequence()
 
     def _sequence(self) -> Json:
@@ -167,26 +244,62 @@ class _Builder:
     def _mapping(self) -> Json:
         members: dict[str, Json] = {}
         while (event := next(self._events)).kind != "MappingEnd":
-            key = self._node(event) if event.kind in ("Scalar", "Alias") else None
-            if not isinstance(key, str):
-                raise self._fault(event, "a key that is not a string: quote it")
+            key = self._key(event)
             self._path.append(key)
             if key in members:
-                raise self._fault(event, "a key that the object has already")
-            members[key] = self._node(next(self._events))
+                self._refuse(event, "a key that the object has already")
+            value = self._node(next(self._events))
+            members.setdefault(key, value)
             self._path.pop()
         return members
+
+    def _key(self, event: _Event) -> str:
+        if event.kind not in ("Scalar", "Alias"):
+            self._stop(event, _KEY_FAULT)
+        key = self._node(event)
+        if isinstance(key, str):
+            return key
+        self._refuse(event, _KEY_FAULT)
+        return event.text
 
     def _scalar(self, event: _Event) -> Json:
         value = _resolve(event.text) if event.is_plain else _paired(event.text)
         if event.tag is not None and event.tag not in _STRING_TAGS:
             value = _resolve(event.text)
             if type(value) not in _SCALAR_TAGS.get(event.tag, ()):
-                raise self._fault(event, _TAG_FAULT)
+                self._refuse(event, _TAG_FAULT)
         try:
             return check_json(value)
         except MalformedJson as error:
-            raise self._fault(event, error.detail) from None
+            self._refuse(event, error.detail)
+            return None
+
+
+class _Marker(_Builder):
+    """Keeps the place of everything, and goes on where a builder stops."""
+
+    def __init__(self, events: Iterator[_Event]) -> None:
+        super().__init__(events)
+        self.marks: dict[str, Mark] = {}
+        self.keys: dict[str, Mark] = {}
+        self.flaws: list[Flaw] = []
+
+    def _refuse(self, event: _Event, detail: str) -> None:
+        if not any(flaw.mark == event.mark for flaw in self.flaws[-1:]):
+            self.flaws.append(Flaw(detail, self.pointer, event.mark))
+
+    def _stop(self, event: _Event, detail: str) -> NoReturn:
+        self._refuse(event, detail)
+        super()._stop(event, detail)
+
+    def _node(self, event: _Event) -> Json:
+        self.marks.setdefault(self.pointer, event.mark)
+        return super()._node(event)
+
+    def _key(self, event: _Event) -> str:
+        key = super()._key(event)
+        self.keys.setdefault(f"{self.pointer}{pointer_join(key)}", event.mark)
+        return key
 
 
 def _paired(text: str) -> str:

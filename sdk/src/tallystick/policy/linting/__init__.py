@@ -1,0 +1,1 @@
+"""What can hardly be meant in a policy, one kind a module."""
