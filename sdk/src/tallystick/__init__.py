@@ -12,6 +12,7 @@ from tallystick import errors
 from tallystick.errors import Outage, Refusal, TallystickError
 
 if TYPE_CHECKING:
+    from tallystick.answer import Answer
     from tallystick.canonical import canonical_bytes, digest, parse_json
     from tallystick.catalog import Catalog
     from tallystick.client import (
@@ -27,10 +28,14 @@ if TYPE_CHECKING:
     from tallystick.compatibility.comparison import compare
     from tallystick.compatibility.contracts.comparison import compare_contracts
     from tallystick.declaring import ContractChangedWarning, contract, contract_of
+    from tallystick.runtime import Approval, ApprovalRequest, PolicyRuntime, Proposal
     from tallystick.signatures.terms import Injected
     from tallystick.tool_contract import Contract, EffectClass, ToolReference, Version
 
 __all__ = [
+    "Answer",
+    "Approval",
+    "ApprovalRequest",
     "AsyncClient",
     "AsyncEffect",
     "Catalog",
@@ -45,6 +50,8 @@ __all__ = [
     "NotSent",
     "Outage",
     "OutcomeUnreported",
+    "PolicyRuntime",
+    "Proposal",
     "Refusal",
     "TallystickError",
     "ToolReference",
@@ -60,6 +67,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "answer": ("Answer",),
     "canonical": ("canonical_bytes", "digest", "parse_json"),
     "catalog": ("Catalog",),
     "client": (
@@ -75,6 +83,7 @@ _HOMES: Final = {
     "compatibility.comparison": ("compare",),
     "compatibility.contracts.comparison": ("compare_contracts",),
     "declaring": ("ContractChangedWarning", "contract", "contract_of"),
+    "runtime": ("Approval", "ApprovalRequest", "PolicyRuntime", "Proposal"),
     "signatures.terms": ("Injected",),
     "tool_contract": ("Contract", "EffectClass", "ToolReference", "Version"),
 }

@@ -77,6 +77,39 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyRevision:
+    """The revision of a policy that a call is held to."""
+
+    policy: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalEntry:
+    """A person's word on one effect, as the ledger has it.
+
+    Attributes:
+        approval_id: The effect's own id: an effect has one approval at most.
+        status: pending, approved, rejected, expired, stale or consumed.
+        question: Why a person is asked.
+        rule: The rule of the policy that asks; None where the contract does.
+        expires_at: Until when it can be given and used.
+        decided_by: Who decided, if anyone did.
+        reason: What the person said to it.
+        document: The whole answer; `Client.approval` has the arguments and every step there.
+    """
+
+    approval_id: str
+    status: str
+    question: str
+    rule: str | None
+    expires_at: datetime
+    decided_by: str | None
+    reason: str | None
+    document: Mapping[str, Json] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class EffectEntry:
     """One effect, as the ledger has it.
 
@@ -86,6 +119,8 @@ class EffectEntry:
         reason: Why it is in that state, where somebody or something said so.
         outcome: How it ended, if it did.
         dispatch: The permission to send, only if this answer gives it.
+        policy: What it is held to; None where no policy was in force.
+        approval: A person's word on it; None where nobody was asked.
         document: The whole answer; `Client.show` has events, attempts and evidence there.
     """
 
@@ -94,7 +129,26 @@ class EffectEntry:
     reason: str | None
     outcome: Outcome | None
     dispatch: Dispatch | None
+    policy: PolicyRevision | None
+    approval: ApprovalEntry | None
     document: Mapping[str, Json] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrace:
+    """A run: on whose behalf it acts, and each of its calls, oldest first.
+
+    Attributes:
+        run: The caller's name for it.
+        run_id: The service's.
+        subject: On whose behalf it acts; None where nobody said.
+        entries: What came of each call: ``kind`` is ``effect`` or ``refusal``.
+    """
+
+    run: str
+    run_id: str
+    subject: Mapping[str, Json] | None = field(repr=False)
+    entries: tuple[Mapping[str, Json], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +237,35 @@ def read_effect(document: Document) -> EffectEntry:
         reason=_optional(document, "reason", str),
         outcome=_outcome(_object(document, "outcome")),
         dispatch=_dispatch(_object(document, "dispatch")),
+        policy=_policy(_object(document, "policy")),
+        approval=_approval(_object(document, "approval")),
         document=document,
     )
+
+
+def read_approval(document: Document) -> ApprovalEntry:
+    """Return the approval that an answer describes."""
+    return ApprovalEntry(
+        approval_id=_member(document, "approval_id", str),
+        status=_member(document, "status", str),
+        question=_member(document, "question", str),
+        rule=_optional(document, "rule", str),
+        expires_at=_time(document, "expires_at"),
+        decided_by=_optional(document, "decided_by", str),
+        reason=_optional(document, "reason", str),
+        document=document,
+    )
+
+
+def read_trace(document: Document) -> tuple[RunTrace, str | None]:
+    """Return a part of a run's trace, and where the next part begins, if there is one."""
+    trace = RunTrace(
+        run=_member(document, "run", str),
+        run_id=_member(document, "run_id", str),
+        subject=_object(document, "subject"),
+        entries=tuple(_list(document, "entries", _OBJECT)),
+    )
+    return trace, _optional(document, "next", str)
 
 
 def read_contract(document: Document) -> ContractEntry:
@@ -226,10 +307,7 @@ def read_resolution(document: Document, reference: ToolReference) -> Resolution:
     contract = Contract.parse(entry.get("document"))
     if contract.schema_hash != reference.schema_hash:
         raise ToolSchemaDrift("The contract that came back has not the hash that was asked for.")
-    try:
-        expires_at = datetime.fromisoformat(_member(document, "lease_expires_at", str))
-    except ValueError:
-        raise _unreadable("lease_expires_at") from None
+    expires_at = _time(document, "lease_expires_at")
     return Resolution(contract, reference, _member(document, "lease", str), expires_at)
 
 
@@ -284,6 +362,16 @@ def _outcome(document: Document | None) -> Outcome | None:
     )
 
 
+def _policy(document: Document | None) -> PolicyRevision | None:
+    if document is None:
+        return None
+    return PolicyRevision(_member(document, "policy", str), _member(document, "revision", int))
+
+
+def _approval(document: Document | None) -> ApprovalEntry | None:
+    return None if document is None else read_approval(document)
+
+
 def _dispatch(document: Document | None) -> Dispatch | None:
     if document is None or document.get("owned") is not True:
         return None
@@ -302,6 +390,13 @@ def _member(document: Document, name: str, *kinds: type[T]) -> T:
     if not isinstance(value, kinds):
         raise _unreadable(name)
     return value
+
+
+def _time(document: Document, name: str) -> datetime:
+    try:
+        return datetime.fromisoformat(_member(document, name, str))
+    except ValueError:
+        raise _unreadable(name) from None
 
 
 def _optional(document: Document, name: str, kind: type[T]) -> T | None:

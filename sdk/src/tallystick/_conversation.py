@@ -5,12 +5,13 @@ when. Whoever drives it does the sending and the waiting, blocking or not (`tall
 that there is one implementation and two shells.
 """
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from tallystick._answers import Answer, is_passing, read_document
-from tallystick._requests import Document, Request
+from tallystick._answers import Answer, RunTrace, is_passing, read_document, read_trace
+from tallystick._requests import Document, Request, run_request
+from tallystick.canonical import Json
 from tallystick.errors import RegistryUnavailable
 
 T = TypeVar("T")
@@ -105,6 +106,18 @@ def converse(request: Request, setting: Setting) -> Script[Reply]:
             f"within {setting.retry_seconds:g} s ({heard.fault})."
         )
     return Reply(heard.sent_at, read_document(request, heard.answer))
+
+
+def read_run(run: str, setting: Setting) -> Script[RunTrace]:
+    """Ask for every page of a run's trace. Raises as `converse` does."""
+    entries: tuple[Mapping[str, Json], ...] = ()
+    after: str | None = None
+    while True:
+        reply = yield from converse(run_request(run, after), setting)
+        trace, after = read_trace(reply.document)
+        entries += trace.entries
+        if after is None:
+            return replace(trace, entries=entries)
 
 
 def _asked_pause(answer: Answer | None) -> float:

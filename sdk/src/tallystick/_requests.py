@@ -22,6 +22,8 @@ from tallystick.tool_contract import Contract, ToolReference
 
 URL_VARIABLE: Final = "TALLYSTICK_URL"
 TOKEN_VARIABLE: Final = "TALLYSTICK_TOKEN"
+PAGE_MAX: Final = 500
+"""The most that the service lists at once."""
 
 Document = dict[str, Json]
 Publishable: TypeAlias = Contract | Mapping[str, Json]
@@ -81,7 +83,9 @@ class EffectTerms(TypedDict, total=False):
         key: The caller's idempotency key, unique in the tenant.
         lease: The lease of a `Resolution`, for a plan made before a migration began.
         deadline_seconds: How long the plan may wait for its dispatch.
-        origin: ``queue`` for work that an outside queue brings; ``runtime`` if not said.
+        origin: ``queue`` for work that an outside queue brings; ``look_up`` for a read of the
+            runtime's own, by which it learns who owns something and which no model is shown;
+            ``runtime`` if not said.
     """
 
     run: Required[str]
@@ -90,7 +94,7 @@ class EffectTerms(TypedDict, total=False):
     key: str | None
     lease: str | None
     deadline_seconds: float | None
-    origin: Literal["runtime", "queue"] | None
+    origin: Literal["runtime", "queue", "look_up"] | None
 
 
 def endpoint(url: str | None, token: str | None, environment: Mapping[str, str]) -> Endpoint:
@@ -189,6 +193,23 @@ def cancel_request(effect_id: str, reason: str) -> Request:
 def show_request(effect_id: str) -> Request:
     """Ask for an effect and its history."""
     return Request("GET", _path("effects", effect_id))
+
+
+def approval_request(approval_id: str) -> Request:
+    """Ask for an approval and its history."""
+    return Request("GET", _path("approvals", approval_id))
+
+
+def begin_run_request(run: str, subject: Mapping[str, str | int]) -> Request:
+    """Say on whose behalf a run acts."""
+    values = _checked(dict(subject), InvalidRequest)
+    return Request("PUT", _path("runs", run), {"subject": values})
+
+
+def run_request(run: str, after: str | None) -> Request:
+    """Ask for a page of a run's trace."""
+    query = {"limit": PAGE_MAX} | ({} if after is None else {"after": after})
+    return Request("GET", _path("runs", run) + "?" + urlencode(query))
 
 
 def heartbeat_request(worker_id: str, label: str) -> Request:

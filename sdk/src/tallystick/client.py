@@ -18,40 +18,38 @@ in `tallystick._requests`, and what they are told is read in `tallystick._answer
 import os
 import random as chance
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
 from typing import Generic, Self, TypeVar, Unpack
 
 import httpx
 
 from tallystick._answers import (
+    ApprovalEntry,
     ContractEntry,
     EffectEntry,
     Outcome,
+    PolicyRevision,
     Publication,
     PublishedVersion,
     Resolution,
+    RunTrace,
+    read_approval,
     read_contract,
     read_effect,
     read_publication,
     read_resolution,
     read_versions,
 )
-from tallystick._conversation import Setting, converse
-from tallystick._effect import (
-    Attempt,
-    EffectFailed,
-    EffectNotOwned,
-    NotSent,
-    OutcomeUnreported,
-    not_sent,
-)
+from tallystick._attempt import AsyncEffect, Effect
+from tallystick._conversation import Setting, converse, read_run
+from tallystick._effect import EffectFailed, EffectNotOwned, NotSent, OutcomeUnreported
 from tallystick._requests import (
     Claim,
     Document,
     EffectTerms,
     Publishable,
-    Report,
     Request,
+    approval_request,
+    begin_run_request,
     cancel_request,
     contract_request,
     contracts_request,
@@ -67,6 +65,7 @@ from tallystick.canonical import Json
 from tallystick.tool_contract import EffectClass, ToolReference
 
 __all__ = [
+    "ApprovalEntry",
     "AsyncClient",
     "AsyncEffect",
     "Client",
@@ -79,118 +78,16 @@ __all__ = [
     "NotSent",
     "Outcome",
     "OutcomeUnreported",
+    "PolicyRevision",
     "Publication",
     "PublishedVersion",
     "Resolution",
+    "RunTrace",
 ]
 
 EffectT = TypeVar("EffectT")
 WireT = TypeVar("WireT")
 TransportT = TypeVar("TransportT")
-
-
-class Effect(Attempt):
-    """One effect of the caller's, made by `Client.effect` and used once, in a ``with`` statement.
-
-    Entering dispatches it; leaving reports it as UNKNOWN unless the body has reported something
-    else, or says with `NotSent` that nothing was sent.
-    """
-
-    def __init__(
-        self, wire: Wire, request: Request, claim: Claim, setting: Setting, *, is_pure: bool
-    ) -> None:
-        super().__init__(request, claim, setting, is_pure=is_pure)
-        self._wire = wire
-
-    def __enter__(self) -> Self:
-        self._wire.beat(self._claim.worker_id)
-        self._wire.run(self._entering())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._wire.run(self._leaving(error))
-
-    def succeeded(self, result: Json = None, *, provider_reference: str | None = None) -> None:
-        """Report that the provider did it.
-
-        Args:
-            result: The tool's result, as JSON.
-            provider_reference: The provider's own name for what it made.
-
-        Raises:
-            FenceStale: Another worker has the effect; the report was kept as evidence.
-            OutcomeUnreported: The ledger could not be told.
-            InvalidResult: The result is not JSON; nothing was reported yet.
-            IllegalTransition: Something else was reported before.
-        """
-        report = Report("succeeded", result, provider_reference=provider_reference)
-        self._wire.run(self._reporting(report))
-
-    def failed(self, code: str, message: str) -> None:
-        """Report that the provider said no, by a code of the contract's error model.
-
-        Only for an answer that says that nothing was done. What is not certain is `unknown`.
-        Raises as `succeeded` does.
-        """
-        self._wire.run(self._reporting(Report("failed", error=(code, message))))
-
-    def not_sent(self, why: str) -> None:
-        """Report that no byte went to the provider. Raises as `succeeded` does."""
-        self._wire.run(self._reporting(not_sent(why)))
-
-    def unknown(self, why: str) -> None:
-        """Report that nobody knows; the reconciler finds out. Raises as `succeeded` does."""
-        self._wire.run(self._reporting(Report("unknown", error=("unknown", why))))
-
-
-class AsyncEffect(Attempt):
-    """`Effect` for ``async with``; reports are awaited."""
-
-    def __init__(
-        self, wire: AsyncWire, request: Request, claim: Claim, setting: Setting, *, is_pure: bool
-    ) -> None:
-        super().__init__(request, claim, setting, is_pure=is_pure)
-        self._wire = wire
-
-    async def __aenter__(self) -> Self:
-        self._wire.beat(self._claim.worker_id)
-        await self._wire.run(self._entering())
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        from anyio import CancelScope
-
-        with CancelScope(shield=True):  # a cancelled body is the one that most needs a report
-            await self._wire.run(self._leaving(error))
-
-    async def succeeded(
-        self, result: Json = None, *, provider_reference: str | None = None
-    ) -> None:
-        """Report that the provider did it; see `Effect.succeeded`."""
-        report = Report("succeeded", result, provider_reference=provider_reference)
-        await self._wire.run(self._reporting(report))
-
-    async def failed(self, code: str, message: str) -> None:
-        """Report that the provider said no; see `Effect.failed`."""
-        await self._wire.run(self._reporting(Report("failed", error=(code, message))))
-
-    async def not_sent(self, why: str) -> None:
-        """Report that no byte went to the provider; see `Effect.not_sent`."""
-        await self._wire.run(self._reporting(not_sent(why)))
-
-    async def unknown(self, why: str) -> None:
-        """Report that nobody knows; see `Effect.unknown`."""
-        await self._wire.run(self._reporting(Report("unknown", error=("unknown", why))))
 
 
 class _Connected(Generic[EffectT, WireT, TransportT]):
@@ -324,6 +221,8 @@ class Client(_Connected[Effect, Wire, httpx.BaseTransport]):
         What the body returns is reported as the result, unless it has reported by itself.
 
         Raises:
+            NeedsHuman: It waits for a person, under the ``approval_id`` of the error's facts. Once
+                approved, the same call with the same run and effect runs.
             EffectFailed: The effect is recorded as FAILED, now or before.
             EffectNotOwned: It is neither done nor ours to run, or its outcome is in question.
         """
@@ -355,6 +254,27 @@ class Client(_Connected[Effect, Wire, httpx.BaseTransport]):
     def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; its ``document`` has events, attempts, evidence and outcomes."""
         return self._effect(show_request(effect_id))
+
+    def approval(self, approval_id: str) -> ApprovalEntry:
+        """Return what a person is asked, and what the person said."""
+        return read_approval(self._ask(approval_request(approval_id)))
+
+    def begin_run(self, run: str, subject: Mapping[str, str | int]) -> None:
+        """Say on whose behalf a run acts, once and for all; the same again changes nothing.
+
+        Args:
+            run: The caller's name for the run.
+            subject: Facts that the application vouches for, such as ``{"customer_id": "C-1"}``;
+                never a model's.
+
+        Raises:
+            EffectConflict: The run acts for somebody else.
+        """
+        self._ask(begin_run_request(run, subject))
+
+    def run(self, run: str) -> RunTrace:
+        """Return a run's whole trace: its effects, and what was refused and why in truth."""
+        return self._wire.run(read_run(run, self._setting))
 
     def _open(self, transport: httpx.BaseTransport | None) -> Wire:
         return Wire(self._endpoint, self._setting, transport)
@@ -436,6 +356,18 @@ class AsyncClient(_Connected[AsyncEffect, AsyncWire, httpx.AsyncBaseTransport]):
     async def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; see `Client.show`."""
         return await self._effect(show_request(effect_id))
+
+    async def approval(self, approval_id: str) -> ApprovalEntry:
+        """Return what a person is asked, and what the person said."""
+        return read_approval(await self._ask(approval_request(approval_id)))
+
+    async def begin_run(self, run: str, subject: Mapping[str, str | int]) -> None:
+        """Say on whose behalf a run acts; see `Client.begin_run`."""
+        await self._ask(begin_run_request(run, subject))
+
+    async def run(self, run: str) -> RunTrace:
+        """Return a run's whole trace; see `Client.run`."""
+        return await self._wire.run(read_run(run, self._setting))
 
     def _open(self, transport: httpx.AsyncBaseTransport | None) -> AsyncWire:
         return AsyncWire(self._endpoint, self._setting, transport)

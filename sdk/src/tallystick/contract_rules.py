@@ -22,7 +22,7 @@ from tallystick.document import DOCUMENT_BYTES_MAX
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import InvalidContract, TooLarge
 from tallystick.schema import DRAFT_2020_12, Validator, Violation, check_schema
-from tallystick.subschema import dialect_named
+from tallystick.subschema import Position, Subschemas, dialect_named
 
 # What stands before an @ within the authority (RFC 3986, 3.2.1).
 _NAMES_A_USER: Final = re.compile(r"https?://[^/?#]*@")
@@ -54,7 +54,13 @@ def checked(document: object) -> dict[str, Any]:
     for schema in ("input_schema", "output_schema"):
         if schema in fields:
             check_schema(fields[schema], dialect=dialect, pointer=f"/{schema}")
-    for rule in (_check_effect_class, _check_identity, _check_errors, _check_evidence):
+    for rule in (
+        _check_effect_class,
+        _check_identity,
+        _check_identifiers,
+        _check_errors,
+        _check_evidence,
+    ):
         rule(fields)
     return fields
 
@@ -86,6 +92,53 @@ def _check_identity(fields: Mapping[str, Any]) -> None:
                 "an identity field must be a property of the input schema",
                 pointer=pointer_join("identity_fields", index),
             )
+
+
+def _check_identifiers(fields: Mapping[str, Any]) -> None:
+    positions = Subschemas(fields["input_schema"])
+    for field in ("ownership", "returned"):
+        for index, entry in enumerate(fields.get(field, ())):
+            if not _can_be_there(positions, entry["argument"]):
+                raise InvalidContract(
+                    "the input schema declares no such argument",
+                    pointer=pointer_join(field, index, "argument"),
+                )
+            if entry.get("tool") == fields["name"] and fields["effect_class"] != EffectClass.PURE:
+                raise InvalidContract(
+                    "only a PURE tool is asked who owns an object",
+                    pointer=pointer_join(field, index, "tool"),
+                )
+
+
+def _can_be_there(positions: Subschemas, pointer: str) -> bool:
+    """Tell whether arguments that send only what is declared can have something at a pointer.
+
+    Where nothing at all is declared of a place, anything can be there.
+    """
+    here = _with_items(positions, [positions.root])
+    for token in pointer_split(pointer):
+        inside = [each for one in here for each in positions.member(one, token)]
+        inside += [each for one in here if token.isdigit() for each in positions.item(one, 0)]
+        if not inside:
+            return all(map(_may_hold_anything, here))
+        here = _with_items(positions, inside)
+    return any(each.schema is not False for each in here)
+
+
+def _may_hold_anything(position: Position) -> bool:
+    stated = position.keywords.get("type", "object")
+    types = stated if isinstance(stated, list) else [stated]
+    return "properties" not in position.keywords and ("object" in types or "array" in types)
+
+
+def _with_items(positions: Subschemas, start: list[Position]) -> list[Position]:
+    """Return what applies to a value, or to an item if it is an array, at any depth."""
+    found = positions.closure(start)
+    items = [each for one in found for each in positions.item(one, 0)]
+    known = {each.pointer for each in found}
+    if all(each.pointer in known for each in items):
+        return found
+    return _with_items(positions, [*found, *items])
 
 
 def _check_errors(fields: Mapping[str, Any]) -> None:

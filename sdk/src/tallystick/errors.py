@@ -159,9 +159,21 @@ class NeedsHuman(Refusal):
 
 
 class ApprovalStale(Refusal):
-    """The approval was given for something else, or has run out."""
+    """The approval was given for something else."""
 
     code = "approval_stale"
+
+
+class ApprovalRejected(Refusal):
+    """A person said no."""
+
+    code = "approval_rejected"
+
+
+class ApprovalExpired(Refusal):
+    """The approval ran out before it was used."""
+
+    code = "approval_expired"
 
 
 class BudgetExhausted(Refusal):
@@ -235,6 +247,12 @@ class SignatureInvalid(Refusal):
     """The signature is not one of this contract by a key that is trusted now."""
 
     code = "signature_invalid"
+
+
+class InvalidPolicy(Refusal):
+    """The document is not a valid policy."""
+
+    code = "invalid_policy"
 
 
 class NameReserved(Refusal):
@@ -324,7 +342,7 @@ class UnknownRefusal(Refusal):
         return _unknown_refusal, (self.code, self.detail), self.__dict__
 
 
-# --- contracts from code, and the lockfile: these never go over the wire --------------------------
+# --- contracts from code, the lockfile, tools of this process: these never go over the wire -------
 
 
 class SignatureUnsupported(LocalRefusal):
@@ -387,6 +405,24 @@ class ModuleFailed(LocalRefusal):
     code = "module_failed"
 
 
+class ToolFailed(LocalRefusal):
+    """The tool said no, by a code of its contract."""
+
+    code = "tool_failed"
+
+
+class InvalidPolicyTable(LocalRefusal):
+    """The file is not a table of cases for the policy."""
+
+    code = "invalid_policy_table"
+
+
+class InvalidTrace(LocalRefusal):
+    """The file is not the trace of a run."""
+
+    code = "invalid_trace"
+
+
 class ToolNotDeclared(LocalRefusal):
     """Neither the code nor the lockfile has such a tool."""
 
@@ -398,8 +434,7 @@ def error_for(code: str) -> type[Refusal] | type[Outage]:
 
     A code from a newer service gives a subclass of `UnknownRefusal` that keeps it.
     """
-    known = _BY_CODE.get(code)
-    return known or type("UnknownRefusal", (UnknownRefusal,), {"code": code})
+    return _BY_CODE.get(code) or type("UnknownRefusal", (UnknownRefusal,), {"code": code})
 
 
 def _unknown_refusal(code: str, detail: str) -> Refusal | Outage:

@@ -17,6 +17,7 @@ from tallystick.contract_rules import checked, contract_schema, dialect_of
 from tallystick.document import DOCUMENT_BYTES_MAX, parse_document
 from tallystick.effect_class import TRAITS, EffectClass, EffectTraits
 from tallystick.errors import InvalidContract, InvalidRequest
+from tallystick.identifiers import Ownership, Returned
 from tallystick.provider import (
     Bind,
     ErrorMeaning,
@@ -39,6 +40,8 @@ __all__ = [
     "EvidenceAnswer",
     "HttpEvidence",
     "Idempotency",
+    "Ownership",
+    "Returned",
     "ToolReference",
     "Version",
     "contract_schema",
@@ -155,6 +158,8 @@ class Contract:
     identity_fields: tuple[str, ...] | None
     errors: tuple[ErrorMeaning, ...]
     approval: Literal["never", "policy", "always"]
+    ownership: tuple[Ownership, ...]
+    returned: tuple[Returned, ...]
     lease_seconds: float
     settle_seconds: float
     attempts_max: int
@@ -193,6 +198,8 @@ class Contract:
             identity_fields=None if identity_fields is None else tuple(identity_fields),
             errors=tuple(ErrorMeaning.of(each) for each in fields.get("errors", ())),
             approval=fields.get("approval", "never"),
+            ownership=tuple(Ownership.of(each) for each in fields.get("ownership", ())),
+            returned=tuple(Returned.of(each) for each in fields.get("returned", ())),
             lease_seconds=fields.get("lease_seconds", 60),
             settle_seconds=fields.get("settle_seconds", 60),
             attempts_max=fields.get("attempts_max", 1 if once else _ATTEMPTS_MAX),

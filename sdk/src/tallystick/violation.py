@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from tallystick.canonical import pointer_join
+from tallystick.canonical import Json, pointer_join
 from tallystick.subschema import KEYWORDS
 
 if TYPE_CHECKING:
@@ -12,6 +12,27 @@ if TYPE_CHECKING:
 
 VIOLATIONS_MAX: Final = 20
 _MESSAGE_CHARS_MAX: Final = 300
+# The keywords whose operand is data, not a schema.
+_PLAIN: Final = frozenset(
+    {
+        "const",
+        "enum",
+        "exclusiveMaximum",
+        "exclusiveMinimum",
+        "format",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "maximum",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "minimum",
+        "multipleOf",
+        "pattern",
+        "type",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +43,13 @@ class Violation:
         pointer: Where in the value, a JSON Pointer.
         keyword: The keyword that says so.
         message: One sentence, which quotes the schema and never the value.
+        operand: What the schema says by the keyword, where that is a plain bound or choice.
     """
 
     pointer: str
     keyword: str
     message: str
+    operand: Json = None
 
 
 def explain(errors: "Iterable[jsonschema_rs.ValidationError]") -> tuple[Violation, ...]:
@@ -84,4 +107,5 @@ def _violations(error: "jsonschema_rs.ValidationError") -> list[Violation]:
         case Kind.Contains():
             return [Violation(place, keyword, "too few or too many items match `contains`")]
         case _:
-            return [Violation(place, keyword, error.message[:_MESSAGE_CHARS_MAX])]
+            operand = cast("Any", error.kind).value if keyword in _PLAIN else None
+            return [Violation(place, keyword, error.message[:_MESSAGE_CHARS_MAX], operand)]

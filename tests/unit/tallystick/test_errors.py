@@ -25,6 +25,8 @@ CODES = [
     "policy_blocked",
     "needs_human",
     "approval_stale",
+    "approval_rejected",
+    "approval_expired",
     "budget_exhausted",
     "effect_conflict",
     "effect_not_retryable",
@@ -35,6 +37,7 @@ CODES = [
     "contract_exists",
     "invalid_contract",
     "signature_invalid",
+    "invalid_policy",
     "name_reserved",
     "review_required",
     "illegal_transition",
@@ -58,7 +61,10 @@ LOCAL_CODES = [
     "lockfile_invalid",
     "lockfile_unwritable",
     "module_failed",
+    "tool_failed",
     "tool_not_declared",
+    "invalid_policy_table",
+    "invalid_trace",
 ]
 
 

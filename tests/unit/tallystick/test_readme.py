@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
+PAGES = ("sdk/README.md", "docs/gates.md", "docs/lockfile.md")
 EXAMPLES = [
     (page, code)
-    for page in ("sdk/README.md", "docs/lockfile.md")
+    for page in PAGES
     for code in re.findall(
         r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL
     )
@@ -16,7 +17,7 @@ EXAMPLES = [
 
 
 def test_there_are_examples():
-    assert {page for page, _ in EXAMPLES} == {"sdk/README.md", "docs/lockfile.md"}
+    assert {page for page, _ in EXAMPLES} == {*PAGES}
 
 
 @pytest.mark.parametrize(("page", "code"), EXAMPLES)

@@ -30,6 +30,9 @@ from tests.builders import a_contract, a_contract_of, http_evidence
 
 ABSENT = object()
 CONFLICT = {"statuses": [409]}
+AT = {"type": "object", "properties": {"id": {}}}
+OWNED = {"argument": "/customer_id", "kind": "customer", "subject": "customer_id"}
+ASKED = {"asked": "/id", "owner": "/id"}
 
 
 def changed(pointer, value, document=None) -> Any:
@@ -146,6 +149,33 @@ def test_document_is_refused_at_its_place(pointer, value, detail):
             a_contract(identity_fields=["memo", "colour"]),
             "/identity_fields/1",
             "must be a property",
+        ),
+        (
+            a_contract(ownership=[{**OWNED, "argument": "/order_id"}]),
+            "/ownership/0/argument",
+            "declares no such argument",
+        ),
+        (
+            a_contract(ownership=[OWNED, {**OWNED, "tool": "customers.get"}]),
+            "/ownership/1/asked",
+            "required",
+        ),
+        (
+            a_contract(ownership=[{**OWNED, **ASKED, "tool": "billing.send_invoice"}]),
+            "/ownership/0/tool",
+            "PURE",
+        ),
+        (a_contract(ownership=[{**OWNED, "kind": "<b>"}]), "/ownership/0/kind", "match"),
+        (a_contract(ownership=[]), "/ownership", "less than 1 item"),
+        (
+            a_contract(returned=[{"argument": "/memo"}, {"argument": "/memo/deeper"}]),
+            "/returned/1/argument",
+            "declares no such argument",
+        ),
+        (
+            a_contract(returned=[{"argument": "/customer_id", "tools": ["1"]}]),
+            "/returned/0/tools/0",
+            "match",
         ),
         (a_contract(identity_fields=[]), "/identity_fields", "less than 1 item"),
         (
@@ -276,7 +306,7 @@ def test_fields_have_types_and_defaults():
     assert (contract.dialect, contract.assert_format) == (DRAFT_2020_12, False)
     assert contract.output_schema is contract.credential is contract.idempotency is None
     assert contract.evidence is contract.identity_fields is contract.title is None
-    assert contract.errors == ()
+    assert contract.errors == contract.ownership == contract.returned == ()
 
 
 @pytest.mark.parametrize(
@@ -294,6 +324,37 @@ def test_effect_class_decides_kind_and_attempts(effect_class, kind, attempts_max
 
     assert (contract.kind, contract.attempts_max) == (kind, attempts_max)
     assert contract.max_duplicates == 0
+
+
+@pytest.mark.parametrize(
+    ("schema", "argument"),
+    [
+        ({"properties": {"lines": {"items": {"properties": {"id": {}}}}}}, "/lines/id"),
+        ({"properties": {"lines": {"items": {"properties": {"id": {}}}}}}, "/lines/0/id"),
+        ({"properties": {"at": {"$ref": "#/$defs/at"}}, "$defs": {"at": AT}}, "/at/id"),
+        ({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, "/b"),
+        ({"additionalProperties": {"type": "string"}}, "/any"),
+        ({}, "/any/thing"),
+        ({"properties": {"free": {}}}, "/free/thing"),
+    ],
+)
+def test_an_identifier_may_stand_wherever_the_schema_has_room_for_it(schema, argument):
+    contract = Contract.parse(
+        a_contract(
+            input_schema={"type": "object", **schema},
+            ownership=[{**OWNED, **ASKED, "argument": argument, "tool": "crm.get"}],
+            returned=[{"argument": argument}, {"argument": argument, "tools": ["crm.find"]}],
+        )
+    )
+
+    (owned,) = contract.ownership
+    assert (owned.argument, owned.tool, owned.asked, owned.owner) == (
+        argument,
+        "crm.get",
+        "/id",
+        "/id",
+    )
+    assert [each.tools for each in contract.returned] == [None, frozenset({"crm.find"})]
 
 
 def test_the_provider_is_described():

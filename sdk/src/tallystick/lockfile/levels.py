@@ -45,11 +45,13 @@ TABLE: Final = (
         frozenset(
             {
                 FindingCode.APPROVAL_CHANGED,
+                FindingCode.CHECKS_CHANGED,
                 FindingCode.CREDENTIAL_CHANGED,
                 FindingCode.DEFAULT_CHANGED,
                 FindingCode.ERROR_MEANINGS,
                 FindingCode.IDEMPOTENCY_CHANGED,
                 FindingCode.IDENTITY_CHANGED,
+                FindingCode.LESS_CHECKED,
                 FindingCode.PARAMETER_RENAMED,
                 FindingCode.WIDER_CAPABILITIES,
             }

@@ -49,6 +49,8 @@ class ContractFields(TypedDict, total=False):
     idempotency: dict[str, Any]
     identity_fields: list[str]
     approval: Literal["never", "policy", "always"]
+    ownership: list[dict[str, Any]]
+    returned: list[dict[str, Any]]
     credential: str
     lease_seconds: float
     settle_seconds: float

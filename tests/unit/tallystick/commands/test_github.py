@@ -4,12 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tallystick.commands.github import (
-    ANNOTATIONS_MAX,
-    SUMMARY_BYTES_MAX,
-    annotations,
-    summary,
-)
+from tallystick.commands.github import annotations, summary
+from tallystick.commands.markup import ANNOTATIONS_MAX, SUMMARY_BYTES_MAX
 from tallystick.commands.report import Report, Row
 from tallystick.lockfile.drift import drift_of
 from tallystick.lockfile.entry import Entry

@@ -14,6 +14,9 @@ INPUT: dict[str, Any] = a_contract()["input_schema"]
 OUTPUT: dict[str, Any] = a_contract()["output_schema"]
 OPEN: dict[str, Any] = {key: value for key, value in INPUT.items() if key != "additionalProperties"}
 DECLINED = {"code": "declined", "meaning": "The customer's bank said no.", "retryable": False}
+OWNED = {"argument": "/customer_id", "kind": "customer", "subject": "customer_id"}
+ANY = {"argument": "/customer_id"}
+RETURNED = {"argument": "/customer_id", "tools": ["crm.find"]}
 BUSY = {"code": "busy", "meaning": "The provider is busy.", "retryable": True}
 
 YES, NO, OPEN_QUESTION = Answer.COMPATIBLE, Answer.INCOMPATIBLE, Answer.UNDECIDED
@@ -267,12 +270,36 @@ def test_changes_stand_where_they_are_in_the_contract():
         ),
         ({"examples": [1]}, {"examples": [True]}, "/examples"),
         ({}, {"dialect": "http://json-schema.org/draft-07/schema#"}, "/dialect"),
+        ({}, {"ownership": [OWNED]}, "/ownership"),
+        ({"returned": [RETURNED, ANY]}, {"returned": [ANY, RETURNED]}, None),
     ],
 )
 def test_a_default_that_is_spelled_out_is_no_change(
     old: dict[str, Any], new: dict[str, Any], path: str | None
 ):
     assert [each.path for each in compared(old, **new).changes] == ([path] if path else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "paths"),
+    [
+        # more is checked, or the same
+        ({}, {"ownership": [OWNED], "returned": [ANY]}, []),
+        ({"ownership": [OWNED]}, {"ownership": [{**OWNED, "kind": "account"}]}, []),
+        ({"returned": [ANY]}, {"returned": [RETURNED]}, []),
+        ({"returned": [ANY, RETURNED]}, {"returned": [RETURNED]}, []),
+        # less is checked, or something else
+        ({"ownership": [OWNED]}, {}, ["/ownership/0"]),
+        ({"ownership": [OWNED]}, {"ownership": [{**OWNED, "subject": "x"}]}, ["/ownership/0"]),
+        ({"returned": [RETURNED]}, {"returned": [ANY]}, ["/returned/0"]),
+        ({"returned": [ANY]}, {"returned": [{"argument": "/memo"}]}, ["/returned/0"]),
+    ],
+)
+def test_a_minor_version_checks_no_less(old: dict[str, Any], new: dict[str, Any], paths: list[str]):
+    comparison = compared(old, **new)
+    found = [each for each in comparison.breaches if each.code.value == "less_checked"]
+    assert [each.path for each in found] == paths
+    assert (comparison.bump.value == "major") is bool(paths)
 
 
 def test_an_effect_class_changes_the_kind_with_it():
@@ -291,6 +318,8 @@ def test_an_effect_class_changes_the_kind_with_it():
         ({}, {"description": "Send one invoice."}, "prompt_text_changed"),
         ({}, {"approval": "always"}, "approval_changed"),
         ({}, {"credential": "other-api"}, "credential_changed"),
+        ({}, {"returned": [RETURNED]}, "checks_changed"),
+        ({"ownership": [OWNED]}, {}, "checks_changed"),
         ({}, {"identity_fields": ["customer_id"]}, "identity_changed"),
         (
             {},
@@ -366,6 +395,7 @@ def test_what_is_surely_not_meant_is_a_warning(new: dict[str, Any], code: str):
         ({"effect_class": "NON_RETRYABLE"}, False),
         ({"capabilities": []}, False),
         ({"approval": "always"}, False),
+        ({"returned": [RETURNED]}, False),
         ({"credential": None}, False),
         ({"attempts_max": 2}, False),
         ({"errors": [DECLINED]}, False),

@@ -134,6 +134,8 @@ REVIEW = {
     ),
     "identity changed": (a_document(), a_document(identity_fields=["query"])),
     "approval changed": (a_document(), a_document(approval="always")),
+    "identifiers checked": (a_document(), a_document(returned=[{"argument": "/query"}])),
+    "identifiers checked no more": (a_document(returned=[{"argument": "/query"}]), a_document()),
     "credential changed": (a_document(credential="one"), a_document(credential="two")),
     "more attempts": (
         a_document(**KEYED, attempts_max=2),

@@ -198,6 +198,8 @@ _OWNED: Final = CHANGED_ERRORS | {
     ContractChangeKind.IDENTITY_FIELDS_CHANGED,
     ContractChangeKind.IDEMPOTENCY_CHANGED,
     ContractChangeKind.APPROVAL_CHANGED,
+    ContractChangeKind.OWNERSHIP_CHANGED,
+    ContractChangeKind.RETURNED_CHANGED,
     ContractChangeKind.CREDENTIAL_CHANGED,
     ContractChangeKind.ATTEMPTS_MAX_CHANGED,
     ContractChangeKind.MAX_DUPLICATES_CHANGED,

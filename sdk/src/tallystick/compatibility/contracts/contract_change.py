@@ -34,6 +34,8 @@ class ContractChangeKind(StrEnum):
     IDENTITY_FIELDS_CHANGED = "identity_fields_changed"
     IDEMPOTENCY_CHANGED = "idempotency_changed"
     APPROVAL_CHANGED = "approval_changed"
+    OWNERSHIP_CHANGED = "ownership_changed"
+    RETURNED_CHANGED = "returned_changed"
     CREDENTIAL_CHANGED = "credential_changed"
     EVIDENCE_CHANGED = "evidence_changed"
     ATTEMPTS_MAX_CHANGED = "attempts_max_changed"
@@ -154,6 +156,16 @@ _OPERATION: Final = (
     ),
     _attribute("idempotency", "the provider takes or keeps the key in another way"),
     _attribute("approval", "people are asked more often, or less"),
+    _Field(
+        "ownership",
+        "whose objects a call may name is decided in another way",
+        lambda contract: frozenset(contract.ownership),
+    ),
+    _Field(
+        "returned",
+        "other identifiers must come from a tool of the same run",
+        lambda contract: frozenset(contract.returned),
+    ),
     _attribute("credential", "calls run under another credential"),
     _attribute("evidence", "the provider is asked in another way what happened"),
     _attribute("attempts_max", "an effect is attempted more often, or less"),
@@ -179,7 +191,7 @@ def _fields(old: Contract, new: Contract, fields: tuple[_Field, ...]) -> Iterato
 def _shown(contract: Contract, name: str) -> Json | Missing:
     """Return a field as its document has it, or else what holds without it."""
     value: Any = contract.document.get(name, getattr(contract, name))
-    return MISSING if value is None else value
+    return MISSING if value in (None, ()) else value
 
 
 def _capabilities(old: Contract, new: Contract) -> Iterator[ContractChange]:

@@ -32,6 +32,14 @@ _TO_JUDGE: Final[dict[ContractChangeKind, tuple[FindingCode, str]]] = {
         FindingCode.APPROVAL_CHANGED,
         "Whether people are asked before a call changes: is that meant?",
     ),
+    ContractChangeKind.OWNERSHIP_CHANGED: (
+        FindingCode.CHECKS_CHANGED,
+        "Whose objects a call may name is decided in another way: is that meant?",
+    ),
+    ContractChangeKind.RETURNED_CHANGED: (
+        FindingCode.CHECKS_CHANGED,
+        "Which identifiers must come from a tool of the same run changes: is that meant?",
+    ),
     ContractChangeKind.CREDENTIAL_CHANGED: (
         FindingCode.CREDENTIAL_CHANGED,
         "Calls run under another credential: does it reach the same account?",

@@ -5,7 +5,7 @@ A minor version promises that whoever stays with the old one goes on unharmed. I
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +14,7 @@ from tallystick.compatibility.changes.change import ChangeKind
 from tallystick.compatibility.contracts.contract_change import ContractChange, ContractChangeKind
 from tallystick.compatibility.contracts.flow import Flow, Passage
 from tallystick.compatibility.verdict import Answer
+from tallystick.identifiers import Returned
 from tallystick.tool_contract import Contract
 
 
@@ -31,6 +32,7 @@ class FindingCode(StrEnum):
 
     ACCEPTS_NOTHING = "accepts_nothing"
     APPROVAL_CHANGED = "approval_changed"
+    CHECKS_CHANGED = "checks_changed"
     CREDENTIAL_CHANGED = "credential_changed"
     DEFAULT_ADDED = "default_added"
     DEFAULT_CHANGED = "default_changed"
@@ -38,6 +40,7 @@ class FindingCode(StrEnum):
     ERROR_MEANINGS = "error_meanings"
     IDEMPOTENCY_CHANGED = "idempotency_changed"
     IDENTITY_CHANGED = "identity_changed"
+    LESS_CHECKED = "less_checked"
     MEANING_CHANGED = "meaning_changed"
     NAME = "name"
     NEW_RESULTS = "new_results"
@@ -117,6 +120,9 @@ def breaches(
             detail = f"{version} requires what it does not declare, so that the proof says nothing."
             yield Finding(FindingCode.REQUIRES_UNDECLARED, detail, field)
     yield from _of_changes(old, changes)
+    for path in _unchecked(old, new):
+        detail = f"{new.version} no longer checks the identifier as {old.version} does."
+        yield Finding(FindingCode.LESS_CHECKED, detail, path)
 
 
 def _unproven(old: Contract, new: Contract, flows: Mapping[Flow, Passage]) -> Iterator[Finding]:
@@ -154,6 +160,22 @@ def _of_changes(old: Contract, changes: tuple[ContractChange, ...]) -> Iterator[
     if meanings:
         detail = f"Errors change their meaning: {'; '.join(meanings)}."
         yield Finding(FindingCode.ERROR_MEANINGS, detail, "/errors")
+
+
+def _unchecked(old: Contract, new: Contract) -> Iterator[str]:
+    """Yield where the old contract checks an identifier, and the new one does it less or not."""
+    owned = {replace(each, kind="") for each in new.ownership}
+    for index, owner in enumerate(old.ownership):
+        if replace(owner, kind="") not in owned:
+            yield pointer_join("ownership", index)
+    for index, source in enumerate(old.returned):
+        if not any(_is_as_strict(each, source) for each in new.returned):
+            yield pointer_join("returned", index)
+
+
+def _is_as_strict(new: Returned, old: Returned) -> bool:
+    counts = old.tools is None or (new.tools is not None and new.tools <= old.tools)
+    return new.argument == old.argument and counts
 
 
 def _was_always_given(old: Contract, change: ContractChange) -> bool:
