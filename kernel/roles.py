@@ -25,12 +25,14 @@ class Permission(StrEnum):
     READ_EFFECTS = "read_effects"
     CANCEL_EFFECTS = "cancel_effects"
     SETTLE_EFFECTS = "settle_effects"
+    APPROVE = "approve"
     MANAGE_ROLLOUT = "manage_rollout"
     MANAGE_CREDENTIALS = "manage_credentials"
     MANAGE_GRANTS = "manage_grants"
     MANAGE_TOKENS = "manage_tokens"
     MANAGE_SHARING = "manage_sharing"
     MANAGE_KEYS = "manage_keys"
+    MANAGE_POLICIES = "manage_policies"
     READ_METRICS = "read_metrics"
     AUDIT = "audit"
 
@@ -46,12 +48,14 @@ HOLDERS: Final[Mapping[Permission, frozenset[Role]]] = {
     Permission.READ_EFFECTS: _held_by(Role.RUNTIME, Role.OPERATOR, Role.APPROVER, Role.AUDITOR),
     Permission.CANCEL_EFFECTS: _held_by(Role.RUNTIME, Role.OPERATOR),
     Permission.SETTLE_EFFECTS: _held_by(Role.OPERATOR),
+    Permission.APPROVE: _held_by(Role.APPROVER),
     Permission.MANAGE_ROLLOUT: _held_by(Role.OPERATOR),
     Permission.MANAGE_CREDENTIALS: _held_by(Role.OPERATOR),
     Permission.MANAGE_GRANTS: _held_by(),
     Permission.MANAGE_TOKENS: _held_by(),
     Permission.MANAGE_SHARING: _held_by(),
     Permission.MANAGE_KEYS: _held_by(),
+    Permission.MANAGE_POLICIES: _held_by(Role.OPERATOR),
     Permission.READ_METRICS: _held_by(Role.OPERATOR, Role.AUDITOR),
     Permission.AUDIT: _held_by(Role.AUDITOR),
 }

@@ -49,6 +49,7 @@ class Scope:
     transaction: Transact = field(repr=False)
     keys: KeyRing = field(repr=False)
     lease_seconds_max: float
+    approval_seconds: float
 
     async def transact(self, work: Work[Result]) -> Result:
         """Run ``work`` in one transaction of the caller's tenant and commit it."""

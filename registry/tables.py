@@ -1,4 +1,4 @@
-"""The registry's tables: contracts, what is said about them, credentials, grants, pins."""
+"""The registry's tables: contracts, what is said of them, credentials, grants, pins, policies."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -247,6 +247,66 @@ class PinRow(Row, table=True):
     contract_id: UUID
     holder: Text
     expires_at: Moment
+
+
+class PolicyRevisionRow(Row, table=True):
+    """One revision of a policy: its document, and the text that it came as. Append-only."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "policy", "revision"),
+        ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+        ForeignKeyConstraint(
+            ["tenant_id", "policy", "previous_revision"],
+            ["policy_revision.tenant_id", "policy_revision.policy", "policy_revision.revision"],
+            name="policy_revision_follows_fkey",
+        ),
+        by_transaction(),
+    )
+
+    tenant_id: UUID
+    policy: Text
+    revision: int
+    previous_revision: int | None
+    digest: Text
+    document: Text
+    source: Text
+    published_at: ClockTime
+    published_by: Text
+    written_in: WrittenIn
+
+
+class PolicyHeadRow(Row, table=True):
+    """The revision of a policy that counts."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "policy"),
+        ForeignKeyConstraint(
+            ["tenant_id", "policy", "revision"],
+            ["policy_revision.tenant_id", "policy_revision.policy", "policy_revision.revision"],
+        ),
+    )
+
+    tenant_id: UUID
+    policy: Text
+    revision: int
+
+
+class PolicyAssignmentRow(Row, table=True):
+    """The policy that decides of a principal's calls, or with `*` of everybody else's."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "principal"),
+        ForeignKeyConstraint(
+            ["tenant_id", "policy"], ["policy_head.tenant_id", "policy_head.policy"]
+        ),
+        Index(None, "tenant_id", "policy"),
+    )
+
+    tenant_id: UUID
+    principal: Text
+    policy: Text
+    assigned_at: ClockTime
+    assigned_by: Text
 
 
 class RegistryEventRow(Row, table=True):

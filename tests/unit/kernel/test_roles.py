@@ -8,13 +8,14 @@ from kernel.roles import HOLDERS, Permission, Role, holds
 MAY = {
     Role.RUNTIME: {"use_effects", "read_effects", "cancel_effects"},
     Role.PUBLISHER: {"publish"},
-    Role.APPROVER: {"read_effects"},
+    Role.APPROVER: {"read_effects", "approve"},
     Role.OPERATOR: {
         "read_effects",
         "cancel_effects",
         "settle_effects",
         "manage_rollout",
         "manage_credentials",
+        "manage_policies",
         "read_metrics",
     },
     Role.AUDITOR: {"read_effects", "read_metrics", "audit"},
