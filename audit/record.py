@@ -14,6 +14,7 @@ from audit.merkle import leaf_hash
 from tallystick.canonical import canonical_bytes
 
 SEALED: Final[Mapping[str, tuple[str, ...]]] = {
+    "approval_event": ("run_id", "number", "step"),
     "contract": ("contract_id",),
     "contract_content": ("tenant_id", "contract_digest"),
     "effect": ("run_id", "number"),
@@ -21,7 +22,10 @@ SEALED: Final[Mapping[str, tuple[str, ...]]] = {
     "effect_evidence": ("run_id", "number", "evidence_id"),
     "effect_outcome": ("run_id", "number", "revision"),
     "event": ("run_id", "number", "fence"),
+    "gate_refusal": ("run_id", "refusal_id"),
+    "policy_revision": ("tenant_id", "policy", "revision"),
     "registry_event": ("tenant_id", "event_id"),
+    "run_subject": ("run_id",),
 }
 """Every table whose rows are sealed, by its primary key.
 

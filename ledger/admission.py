@@ -16,12 +16,14 @@ from ledger.settlement import Answer
 from ledger.state import State
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import (
+    ApprovalExpired,
+    ApprovalRejected,
+    ApprovalStale,
     CapabilityNotGranted,
     ContractRetired,
     CredentialPolicyChanged,
     EffectNotRetryable,
     LeaseExpired,
-    NeedsHuman,
     Refusal,
 )
 from tallystick.tool_contract import Contract
@@ -29,7 +31,14 @@ from tallystick.tool_contract import Contract
 # A refusal that time cannot lift. A version that is suspended or about to be retired is not among
 # them: the dispatch is refused and no row changes, so that a retirement cannot remove its own
 # blockers.
-FINAL: Final = (ContractRetired, CapabilityNotGranted, CredentialPolicyChanged)
+FINAL: Final = (
+    ContractRetired,
+    CapabilityNotGranted,
+    CredentialPolicyChanged,
+    ApprovalStale,
+    ApprovalRejected,
+    ApprovalExpired,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +75,8 @@ def decide(
 ) -> Decision:
     """Decide on a request to dispatch an open effect.
 
-    ``refusal`` is what the registry says of the recorded tuple now. Only a decision that is
-    ``owned`` allows a send, and only once its step is durable.
+    ``refusal`` is what the registry or a gate says of the recorded call now. Only a decision that
+    is ``owned`` allows a send, and only once its step is durable.
     """
     match before.state:
         case State.DISPATCHED:
@@ -115,11 +124,14 @@ def contradicted(contract: Contract, answers: Sequence[str]) -> EffectNotRetryab
     return EffectNotRetryable("Evidence says that an earlier attempt took effect after all.")
 
 
-def needs_human(contract: Contract) -> NeedsHuman | None:
-    """Return the refusal of a call that a person has to approve, or None."""
-    if contract.approval == "always":
-        return NeedsHuman(f"{contract.name}@{contract.version} runs only with a person's approval.")
-    return None
+def stopped(before: OpenEffect, *, actor: str, reason: str, now: datetime) -> Step:
+    """Return the step of an effect that may not run any more (T9, T10).
+
+    What was never sent is closed; what may have taken effect is left to a person.
+    """
+    if before.state is State.PLANNED:
+        return last_step(before, "T9", State.REFUSED, actor=actor, reason=reason, at=now)
+    return step(before, "T10", State.QUARANTINED, actor=actor, reason=reason, at=now)
 
 
 def _decide_first(
@@ -127,13 +139,10 @@ def _decide_first(
 ) -> Decision:
     if before.deadline_at is not None and now >= before.deadline_at:
         refusal = LeaseExpired("The plan's deadline has passed.")
-    refusal = refusal or needs_human(contract)
     if refusal is None:
         return Decision(owned=True, step=dispatch_step(before, contract, worker, now))
     if isinstance(refusal, (*FINAL, LeaseExpired)):
-        refused = last_step(
-            before, "T9", State.REFUSED, actor=worker.actor, reason=refusal.code, at=now
-        )
+        refused = stopped(before, actor=worker.actor, reason=refusal.code, now=now)
         return Decision(step=refused, refusal=refusal)
     return Decision(refusal=refusal)
 
@@ -147,8 +156,6 @@ def _decide_again(
     if refusal is None:
         return Decision(owned=True, step=dispatch_step(before, contract, worker, now))
     if isinstance(refusal, (*FINAL, EffectNotRetryable)):
-        quarantined = step(
-            before, "T10", State.QUARANTINED, actor=worker.actor, reason=refusal.code, at=now
-        )
+        quarantined = stopped(before, actor=worker.actor, reason=refusal.code, now=now)
         return Decision(step=quarantined, refusal=refusal)
     return Decision(refusal=refusal)

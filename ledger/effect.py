@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from ledger.identity import EffectId
@@ -11,13 +11,20 @@ from ledger.transition import check_step
 from tallystick.canonical import Json
 from tallystick.effect_class import EffectClass
 
+LOOK_UP: Final = "look_up"
+"""The origin of a read of the runtime's own, by which it learns who owns something.
+
+No model asked for it or is shown its result: no policy is asked about it, and it is no prior call,
+gives no facts and returns no identifiers.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What an effect is. Written once, before anything else of it, and never changed.
 
     ``arguments`` have every x-sensitive value redacted. Both fingerprints were made under
-    ``key_id``.
+    ``key_id``. ``policy`` and its revision are those that were in force, None where none was.
     """
 
     id: EffectId
@@ -39,6 +46,8 @@ class Effect:
     request_fingerprint: bytes
     operation_fingerprint: bytes
     planned_at: datetime
+    policy: str | None = None
+    policy_revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from ledger.admission import Worker
 from ledger.completion import Report, Verdict
 from ledger.effect import Outcome
 from ledger.identity import EffectId
+from ledger.refused import Refused
 from ledger.service import Dispatch, Ledger, PlanRequest, View
 from ledger.settlement import Resolution
 from ledger.state import State
-from ledger.store import LedgerStore, Search
+from ledger.store import Search
 from registry.http import ReferenceBody
-from registry.store import RegistryStore
-from tallystick.errors import InvalidRequest
+from tallystick.errors import InvalidRequest, NeedsHuman
 
 router = APIRouter(prefix="/v1", route_class=StrictRoute, tags=["ledger"])
 
@@ -52,7 +52,7 @@ class PlanBody(Wire):
     tool: ReferenceBody
     arguments: dict[str, Any]
     dispatch: WorkerBody | None = None
-    origin: Literal["runtime", "queue"] = "runtime"
+    origin: Literal["runtime", "queue", "look_up"] = "runtime"
     lease: str | None = None
     deadline_seconds: Annotated[float, Field(gt=0, le=30 * 86400)] | None = None
 
@@ -175,10 +175,44 @@ def rendered(view: View) -> dict[str, Any]:
         "reason": after.reason if after else (outcome.reason if outcome else None),
         "due_at": time_text(after.due_at if after else None),
         "planned_at": time_text(effect.planned_at),
+        "policy": rendered_policy(effect.policy, effect.policy_revision),
+        "approval": rendered_approval(view) if view.approval else None,
         "created": view.created,
         "arguments": effect.arguments,
         "dispatch": _dispatch(view, view.dispatch) if view.dispatch else None,
         "outcome": _outcome(outcome) if outcome else None,
+    }
+
+
+def rendered_policy(policy: str | None, revision: int | None) -> dict[str, Any] | None:
+    """Render the revision of a policy that a call was held to, None where none was in force."""
+    return {"policy": policy, "revision": revision} if policy is not None else None
+
+
+def rendered_approval(view: View) -> dict[str, Any]:
+    """Render the approval of an effect that has one."""
+    effect, approval = view.effect, view.approval
+    assert approval is not None
+    return {
+        "approval_id": str(effect.id),
+        "effect_id": str(effect.id),
+        "run": effect.run,
+        "tool": effect.tool,
+        "version": effect.version,
+        "effect_class": effect.effect_class,
+        "status": approval.status,
+        "question": approval.question,
+        "rule": approval.rule,
+        "policy": rendered_policy(effect.policy, effect.policy_revision),
+        "contract_digest": effect.contract_digest,
+        "fingerprint": effect.request_fingerprint.hex(),
+        "credential_version": effect.credential_version,
+        "requested_by": effect.principal,
+        "requested_at": time_text(approval.requested_at),
+        "expires_at": time_text(approval.expires_at),
+        "decided_by": approval.decided_by,
+        "decided_at": time_text(approval.decided_at),
+        "reason": approval.reason,
     }
 
 
@@ -220,19 +254,37 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 def ledger_of(scope: Scope, connection: Connection) -> Ledger:
     """Return the ledger of one transaction."""
-    return Ledger(LedgerStore(connection), RegistryStore(connection), scope.caller, scope.keys)
+    return Ledger.over(
+        connection, scope.caller, scope.keys, approval_seconds=scope.approval_seconds
+    )
 
 
 async def _answer(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> View:
     """Run a use case, commit it, and only then tell its refusal.
 
-    The step that it caused is durable.
+    The step that it caused is durable; or the line in the trace, where a gate left nothing else.
     """
-    view = await scope.transact(lambda connection: work(ledger_of(scope, connection)))
+    try:
+        view = await scope.transact(lambda connection: work(ledger_of(scope, connection)))
+    except Refused as refused:
+        noted = refused
+        await scope.transact(
+            lambda connection: service.note_refused(ledger_of(scope, connection), noted)
+        )
+        raise noted.told from None
     if view.refusal is not None:
         view.refusal.facts["effect_id"] = str(view.effect.id)
+        if view.approval is not None and isinstance(view.refusal, NeedsHuman):
+            view.refusal.facts |= _waiting(view)
         raise view.refusal
     return view
+
+
+def _waiting(view: View) -> dict[str, Any]:
+    """Return what a program has to know of a call that waits for a person."""
+    shown = rendered_approval(view)
+    told = {name: shown[name] for name in ("approval_id", "status", "expires_at")}
+    return told | {"policy": view.effect.policy}
 
 
 @router.post(

@@ -103,14 +103,9 @@ def overdue(before: OpenEffect, contract: Contract, *, actor: str, now: datetime
                 due_at=now,
             )
         case State.PLANNED:
-            return last_step(
-                before,
-                "T9",
-                State.REFUSED,
-                actor=actor,
-                reason="the plan's deadline passed",
-                at=now,
-            )
+            is_late = before.deadline_at is not None and now >= before.deadline_at
+            reason = "the plan's deadline passed" if is_late else "approval_expired"
+            return last_step(before, "T9", State.REFUSED, actor=actor, reason=reason, at=now)
         case State.RETRYABLE:
             return step(
                 before,

@@ -88,6 +88,8 @@ class EffectRow(Row, table=True):
     request_fingerprint: bytes
     operation_fingerprint: bytes
     planned_at: Moment
+    policy: TextOrNull
+    policy_revision: int | None
     written_in: WrittenIn
 
 

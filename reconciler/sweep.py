@@ -18,14 +18,13 @@ from kernel.scope import Caller, Connection, Transact
 from ledger import settlement
 from ledger.effect import Effect
 from ledger.identity import provider_key
-from ledger.service import Ledger, sent_arguments
+from ledger.service import Ledger, approvals, gates, sent_arguments
 from ledger.settlement import Finding
 from ledger.state import State
-from ledger.store import Held, LedgerStore
+from ledger.store import Held
 from reconciler.judgement import Judgement, Question
 from reconciler.sources import Asker, HttpSource
 from reconciler.store import tenants_due
-from registry.store import RegistryStore
 from tallystick.errors import TallystickError
 from tallystick.tool_contract import Contract
 
@@ -88,7 +87,7 @@ class Sweeper:
         return stepped + len(claims)
 
     def _ledger(self, caller: Caller, connection: Connection) -> Ledger:
-        return Ledger(LedgerStore(connection), RegistryStore(connection), caller, self.keys)
+        return Ledger.over(connection, caller, self.keys)
 
     async def _claim(self, ledger: Ledger) -> tuple[int, list[Claim]]:
         """Take the steps that time alone decides, and claim the rest."""
@@ -100,6 +99,10 @@ class Sweeper:
             if held.open.state is not State.UNKNOWN:
                 step = settlement.overdue(held.open, contract, actor=self.actor, now=held.read_at)
                 await ledger.store.advance(effect, step)
+                if held.open.state in (State.PLANNED, State.RETRYABLE):
+                    await approvals.close(
+                        ledger, effect, actor=self.actor, reason=step.reason, now=held.read_at
+                    )
                 stepped += 1
                 continue
             step = settlement.claim(held.open, contract, actor=self.actor, now=held.read_at)
@@ -148,6 +151,8 @@ class Sweeper:
             jitter=self.draw(),
         )
         await ledger.store.advance(claim.effect, step)
+        if step.to_state is State.SUCCEEDED:
+            await gates.succeeded(ledger, claim.effect, (), held.read_at)
 
     async def _keep(self, ledger: Ledger, claim: Claim, judgement: Judgement, fence: int) -> UUID:
         return await ledger.store.keep(

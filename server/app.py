@@ -19,9 +19,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 import access.http
 import audit.http
 import ledger.http
+import ledger.http_approvals
+import ledger.http_runs
 import registry.http
 import registry.http_keys
 import registry.http_pins
+import registry.http_policies
 import registry.http_shares
 import rollout.http
 from access.authentication import Authenticator
@@ -83,6 +86,7 @@ def build(
         redoc_url=None,
     )
     app.state.lease_seconds_max = settings.lease_seconds_max
+    app.state.approval_seconds = settings.approval_seconds
     app.state.metrics = Metrics()
     app.add_middleware(Gatehouse, limits=settings.limits)
     problems.install(app)
@@ -91,8 +95,11 @@ def build(
         registry.http.router,
         registry.http_keys.router,
         registry.http_pins.router,
+        registry.http_policies.router,
         registry.http_shares.router,
         ledger.http.router,
+        ledger.http_approvals.router,
+        ledger.http_runs.router,
         rollout.http.router,
         audit.http.router,
     ):

@@ -12,9 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from access.token import bearer_token, token_hash
-from kernel.keys import KeyRing
 from kernel.scope import Caller, Scope
-from server.database import Database
 from server.limits import Buckets, Limits, origin_of
 from server.problems import problem
 from tallystick.canonical import Json
@@ -116,7 +114,13 @@ class Gatehouse:
         _check_address(scope)
         if not _is_open(scope["path"]):
             caller = await self._admit(scope)
-            _attach(scope, caller, state.database, state.keys, state.lease_seconds_max)
+            scope.setdefault("state", {})["scope"] = Scope(
+                caller=caller,
+                transaction=state.database.transact,
+                keys=state.keys,
+                lease_seconds_max=state.lease_seconds_max,
+                approval_seconds=state.approval_seconds,
+            )
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: AsgiScope) -> Caller:
@@ -176,11 +180,3 @@ def _check_address(scope: AsgiScope) -> None:
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(_OPEN_PREFIX)
-
-
-def _attach(
-    scope: AsgiScope, caller: Caller, database: Database, keys: KeyRing, lease_seconds_max: float
-) -> None:
-    scope.setdefault("state", {})["scope"] = Scope(
-        caller, database.transact, keys, lease_seconds_max
-    )

@@ -37,6 +37,12 @@ class Settings(BaseSettings):
         gt=0,
         description="How long a resolution may be relied on, and a retirement waits.",
     )
+    approval_seconds: float = Field(
+        default=86400,
+        gt=0,
+        le=366 * 86400,
+        description="How long an approval waits to be given and used.",
+    )
     request_bytes_max: int = Field(default=2 * 1024 * 1024, gt=0)
     body_seconds_max: float = Field(
         default=10, gt=0, description="How long the body of a request may take to arrive."

@@ -7,6 +7,7 @@ from sqlalchemy import MetaData, PrimaryKeyConstraint
 import access.tables
 import audit.tables
 import ledger.tables
+import ledger.tables_gates
 import registry.tables
 from kernel.tables import Row, Text, TransactionTime
 
@@ -22,7 +23,7 @@ class ServiceKeyRow(Row, table=True):
 
 
 # Importing them has declared their tables.
-_OTHERS: Final = (access.tables, audit.tables, registry.tables, ledger.tables)
+_OTHERS: Final = (access.tables, audit.tables, registry.tables, ledger.tables, ledger.tables_gates)
 
 SCHEMA: Final[MetaData] = Row.metadata
 """Every table of the service."""

@@ -6,6 +6,7 @@ from typing import Final
 from ledger import settlement
 from ledger.effect import Effect, OpenEffect
 from ledger.identity import EffectId
+from ledger.service import approvals, gates
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer, Resolution
 from ledger.state import State
@@ -35,6 +36,7 @@ async def cancel(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
         before, contract, actor=ledger.caller.principal, reason=reason, now=now
     )
     await ledger.store.advance(effect, step)
+    await approvals.close(ledger, effect, actor=step.actor, reason=reason, now=now)
     return await view_of(ledger, effect)
 
 
@@ -60,6 +62,8 @@ async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -
         provider_reference=None,
     )
     await ledger.store.advance(effect, step)
+    if step.to_state is State.SUCCEEDED:
+        await gates.succeeded(ledger, effect, (), now)
     return await view_of(ledger, effect)
 
 

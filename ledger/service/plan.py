@@ -1,13 +1,15 @@
 """Plans effects (T1), and dispatches at once where that is asked (T2)."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from ledger import admission
+from ledger import admission, approval
 from ledger.admission import Worker
-from ledger.effect import Effect, OpenEffect, Step, first_step
+from ledger.approval import Question
+from ledger.effect import LOOK_UP, Effect, OpenEffect, Step, first_step
 from ledger.identity import (
     EffectId,
     identity,
@@ -15,23 +17,32 @@ from ledger.identity import (
     operation_fingerprint,
     request_fingerprint,
 )
+from ledger.refused import GateRefusal, Refused
+from ledger.service import approvals, gates
 from ledger.service.dispatch import dispatch, dispatch_answer
+from ledger.service.gates import Ruling
 from ledger.service.view import Ledger, View, view_of
 from ledger.state import State
 from registry import lease as leases
 from registry.entry import Entry
+from registry.policy import PolicyInForce
 from registry.service import admit
 from tallystick.canonical import Json, canonical_bytes
+from tallystick.effect_class import EffectClass
 from tallystick.errors import (
     ContractRetired,
     EffectConflict,
-    InvalidArguments,
+    InvalidRequest,
     MixedVersions,
+    Refusal,
     ToolContractNotFound,
     ToolSchemaDrift,
 )
+from tallystick.gates.arguments import accepted
+from tallystick.gates.denial import Denial, Gate
+from tallystick.policy import Call
 from tallystick.resolution import check_drift
-from tallystick.schema import Validator, has_sensitive, redact
+from tallystick.schema import has_sensitive, redact
 from tallystick.tool_contract import Contract, ToolReference
 
 
@@ -56,11 +67,12 @@ async def plan(ledger: Ledger, request: PlanRequest) -> View:
 
     Raises:
         EffectConflict: The effect, or the caller's key, stands for other arguments.
-        InvalidArguments: The arguments do not match the contract.
-        MixedVersions: The run uses another version of this tool.
-        Refusal: One of :func:`tallystick.resolution.check`.
+        Refused: A gate refuses the call: the contract (one of :func:`tallystick.resolution.check`,
+            or the run uses another version of this tool), the arguments, the permission, or the
+            policy.
     """
-    presented = await _presented(ledger, request.reference)
+    with _gate(request, Gate.CONTRACT):
+        presented = await _presented(ledger, request.reference)
     run_id = await ledger.store.run_id(request.run)
     name = identity(
         presented.contract,
@@ -70,6 +82,9 @@ async def plan(ledger: Ledger, request: PlanRequest) -> View:
         tenant_id=ledger.caller.tenant_id,
         keys=ledger.keys,
     )
+    if request.origin == LOOK_UP:
+        # No policy is asked about it, so no equal call of a model's is the same effect.
+        name = f"look_up:{name}"
     effect_id = EffectId(run_id, number_of(name))
     if request.key is not None:
         effect_id = await ledger.store.effect_of_key(request.key, effect_id)
@@ -110,9 +125,10 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
         key_id=found.key_id,
     )
     same_name = request.key is not None or found.identity == name
+    same_kind = (found.origin == LOOK_UP) == (request.origin == LOOK_UP)
     same_tool = found.tool == request.reference.name
     same_call = hmac.compare_digest(again.digest, found.operation_fingerprint)
-    if not (same_name and same_tool and same_call):
+    if not (same_name and same_kind and same_tool and same_call):
         raise EffectConflict(
             f"Effect {found.id} is recorded for another call.",
             facts={"effect_id": str(found.id), "run": found.run},
@@ -133,7 +149,131 @@ async def _plan_new(
     ledger: Ledger, request: PlanRequest, presented: Entry, effect_id: EffectId, name: str
 ) -> View | None:
     """Write a new effect, or return None when another transaction did."""
-    first, entry = await _admitted(ledger, request, presented)
+    with _gate(request, Gate.CONTRACT):
+        first, entry = await _admitted(ledger, request, presented)
+        await _hold_to_version(ledger, request, entry, effect_id)
+    with _gate(request, Gate.ARGUMENTS):
+        accepted(entry.contract, request.arguments)
+    policy = None
+    if request.origin != LOOK_UP:
+        policy = await ledger.policies.policy_in_force(
+            ledger.caller.principal, lock=request.worker is not None
+        )
+    elif entry.contract.effect_class is not EffectClass.PURE:
+        raise InvalidRequest("Only a read looks up who owns something.", pointer="/origin")
+    effect = _effect(ledger, request, entry, effect_id, name, policy)
+    # Before the run is held, as in a dispatch: who waits here for another plan of the same effect
+    # holds nothing that a worker of that effect waits for.
+    if not await ledger.store.record(effect):
+        return None
+    admitted = await _admitted_by_gates(ledger, request, entry, first, effect_id, policy)
+    steps = _steps(request, entry, first, admitted, approval_seconds=ledger.approval_seconds)
+    await ledger.store.begin(effect, steps, _seal(ledger, entry.contract, request, effect_id))
+    after = steps[-1].after
+    assert isinstance(after, OpenEffect)
+    view = View(effect, entry.contract, after, None, created=True)
+    owned = after.state is State.DISPATCHED
+    if admitted.question is not None:
+        asked = await approvals.ask(ledger, effect, admitted.question, entry.read_at)
+        view = replace(view, approval=asked)
+        if request.worker is not None:
+            await gates.note(ledger, effect, approvals.denial_of(asked))
+            view = replace(view, refusal=approval.waiting(asked))
+    elif owned and admitted.ruling is not None:
+        _refuse(
+            request,
+            await gates.spend(ledger, effect_id.run_id, admitted.ruling, entry.read_at),
+            policy,
+        )
+    if request.worker is None:
+        return view
+    return replace(
+        view, dispatch=await dispatch_answer(ledger, view, owned=owned, now=entry.read_at)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that no gate blocks: what the policy in force says, and what to ask a person."""
+
+    ruling: Ruling | None = None
+    question: Question | None = None
+
+
+async def _admitted_by_gates(
+    ledger: Ledger,
+    request: PlanRequest,
+    entry: Entry,
+    first: Step,
+    effect_id: EffectId,
+    policy: PolicyInForce | None,
+) -> Admitted:
+    """Hold a new call to the permission and the policy gate. Raises Refused."""
+    contract, run_id, now = entry.contract, effect_id.run_id, entry.read_at
+    if first.to_state is not State.PLANNED:
+        return Admitted()  # A queue's late work: the gates come if a person lets it run.
+    _refuse(request, await gates.permit(ledger, run_id, contract, request.arguments), policy)
+    if policy is None:
+        return Admitted(question=approval.question(contract, None))
+    call = Call(contract.name, request.arguments)
+    dispatches = request.worker is not None
+    ruling = await gates.rule(ledger, run_id, policy, call, now, hold=dispatches)
+    _refuse(request, ruling.denial, policy)
+    return Admitted(ruling, approval.question(contract, ruling.verdict))
+
+
+def _steps(
+    request: PlanRequest,
+    entry: Entry,
+    first: Step,
+    admitted: Admitted,
+    *,
+    approval_seconds: float,
+) -> list[Step]:
+    """Return the steps that a new effect begins with: one that waits for a person is not sent."""
+    after = first.after
+    assert isinstance(after, OpenEffect)
+    if admitted.question is not None:
+        expires_at = entry.read_at + timedelta(seconds=approval_seconds)
+        due_at = min(after.due_at or expires_at, expires_at)
+        return [replace(first, after=replace(after, due_at=due_at))]
+    if request.worker is None or first.to_state is not State.PLANNED:
+        return [first]
+    decision = admission.decide(after, entry.contract, None, request.worker, entry.read_at)
+    return [first, decision.step] if decision.step else [first]
+
+
+@contextmanager
+def _gate(request: PlanRequest, gate: Gate) -> Generator[None]:
+    """Turn what one gate refuses into a line of the run's trace, and undo the plan."""
+    try:
+        yield
+    except InvalidRequest:
+        raise  # Not a call of a tool: the caller's own fault.
+    except Refusal as refusal:
+        raise _refused(request, Denial.of(gate, refusal)) from refusal
+
+
+def _refuse(request: PlanRequest, denial: Denial | None, policy: PolicyInForce | None) -> None:
+    if denial is not None:
+        raise _refused(request, denial, policy)
+
+
+def _refused(request: PlanRequest, denial: Denial, policy: PolicyInForce | None = None) -> Refused:
+    line = GateRefusal(
+        None,
+        request.reference.name,
+        request.reference.version,
+        denial,
+        policy.name if policy else None,
+        policy.revision if policy else None,
+    )
+    return Refused(request.run, line)
+
+
+async def _hold_to_version(
+    ledger: Ledger, request: PlanRequest, entry: Entry, effect_id: EffectId
+) -> None:
     used = await ledger.store.tool_version(effect_id.run_id, entry.contract.name, entry.contract_id)
     if used != entry.contract_id:
         other = (await ledger.registry.entry_by_id(used)).contract.version
@@ -141,30 +281,6 @@ async def _plan_new(
             f"Run {request.run!r} uses {entry.contract.name}@{other} already.",
             facts={"run": request.run, "uses": str(other)},
         )
-    _check_arguments(entry.contract, request.arguments)
-    effect = _effect(ledger, request, entry, effect_id, name)
-    steps = [first]
-    refusal = None
-    if request.worker is not None and first.to_state is State.PLANNED:
-        assert isinstance(first.after, OpenEffect)
-        decision = admission.decide(
-            first.after, entry.contract, None, request.worker, entry.read_at
-        )
-        steps += [decision.step] if decision.step else []
-        refusal = decision.refusal
-    if not await ledger.store.begin(
-        effect, steps, _seal(ledger, entry.contract, request, effect_id)
-    ):
-        return None
-    after = steps[-1].after
-    assert isinstance(after, OpenEffect)
-    view = View(effect, entry.contract, after, None, created=True, refusal=refusal)
-    if request.worker is None:
-        return view
-    owned = after.state is State.DISPATCHED
-    return replace(
-        view, dispatch=await dispatch_answer(ledger, view, owned=owned, now=entry.read_at)
-    )
 
 
 async def _admitted(ledger: Ledger, request: PlanRequest, presented: Entry) -> tuple[Step, Entry]:
@@ -201,19 +317,13 @@ async def _admitted(ledger: Ledger, request: PlanRequest, presented: Entry) -> t
     return step, entry
 
 
-def _check_arguments(contract: Contract, arguments: Mapping[str, Json]) -> None:
-    validator = Validator.of(contract.input_schema, contract.dialect, contract.assert_format)
-    violations = validator.violations(dict(arguments))
-    if violations:
-        first = violations[0]
-        told = "; ".join(f"{one.pointer or '/'}: {one.message}" for one in violations)
-        raise InvalidArguments(
-            f"Invalid arguments for {contract.name}: {told}.", pointer=first.pointer
-        )
-
-
 def _effect(
-    ledger: Ledger, request: PlanRequest, entry: Entry, effect_id: EffectId, name: str
+    ledger: Ledger,
+    request: PlanRequest,
+    entry: Entry,
+    effect_id: EffectId,
+    name: str,
+    policy: PolicyInForce | None,
 ) -> Effect:
     contract, tenant_id, keys = entry.contract, ledger.caller.tenant_id, ledger.keys
     sent = request_fingerprint(contract, request.arguments, tenant_id=tenant_id, keys=keys)
@@ -240,6 +350,8 @@ def _effect(
         request_fingerprint=sent.digest,
         operation_fingerprint=operation.digest,
         planned_at=entry.read_at,
+        policy=policy.name if policy else None,
+        policy_revision=policy.revision if policy else None,
     )
 
 

@@ -7,6 +7,7 @@ from ledger import completion
 from ledger.completion import Report, Verdict
 from ledger.effect import Effect
 from ledger.identity import EffectId
+from ledger.service import gates
 from ledger.service.dispatch import may_send, not_granted
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.settlement import Answer
@@ -44,10 +45,25 @@ async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
         for one in await ledger.store.evidence(effect_id)
         if one.fence >= told.fence or one.answer == Answer.APPLIED
     ]
-    violations = _violations(contract, told)
+    # Who reads another's object has learned nothing that this run may go by.
+    denial = await gates.permit_result(ledger, effect, contract, told) if told.has_result else None
+    if denial is not None:
+        told = replace(told, result=None, has_result=False)
+    violations = _violations(contract, told) if denial is None else ()
     redacted = replace(told, result=_redacted_result(contract, told))
     step = completion.decide(held.open, contract, redacted, evidence, violations, held.read_at)
+    if step.to_state is not State.SUCCEEDED:
+        await ledger.store.advance(effect, step)
+        return await view_of(ledger, effect)
+    if denial is not None:
+        await ledger.store.advance(effect, step)
+        await gates.note(ledger, effect, denial)
+        return await view_of(ledger, effect)
+    # Before the step, which takes away the arguments as they were sent.
+    plain = (None, None) if violations else (told.result, redacted.result)
+    facts = await gates.facts_of(ledger, effect, *plain)
     await ledger.store.advance(effect, step)
+    await gates.succeeded(ledger, effect, facts, held.read_at)
     return await view_of(ledger, effect)
 
 

@@ -2,26 +2,61 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kernel.keys import KeyRing
-from kernel.scope import Caller
+from kernel.scope import Caller, Connection
+from ledger.approval import Approval
 from ledger.effect import Effect, OpenEffect, Outcome
 from ledger.identity import EffectId
-from ledger.store import LedgerStore
+from ledger.store import ApprovalStore, BudgetStore, GateStore, LedgerStore, TraceStore
 from registry.store import RegistryStore
+from registry.store_policies import PolicyStore
 from tallystick.canonical import Json, parse_json
 from tallystick.errors import NotFound, Refusal
 from tallystick.tool_contract import Contract
 
+APPROVAL_SECONDS: Final = 86400.0
+"""How long an approval waits to be given and used, unless a setting says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What a use case works with: the two stores of one transaction, the caller, and the keys."""
+    """What a use case works with: the stores of one transaction, the caller, and the keys."""
 
     store: LedgerStore
+    gates: GateStore
+    budgets: BudgetStore
+    approvals: ApprovalStore
+    traces: TraceStore
     registry: RegistryStore
+    policies: PolicyStore
     caller: Caller
     keys: KeyRing
+    approval_seconds: float = APPROVAL_SECONDS
+
+    @classmethod
+    def over(
+        cls,
+        connection: Connection,
+        caller: Caller,
+        keys: KeyRing,
+        *,
+        approval_seconds: float = APPROVAL_SECONDS,
+    ) -> "Ledger":
+        """Return the ledger within one transaction."""
+        return cls(
+            store=LedgerStore(connection),
+            gates=GateStore(connection),
+            budgets=BudgetStore(connection),
+            approvals=ApprovalStore(connection),
+            traces=TraceStore(connection),
+            registry=RegistryStore(connection),
+            policies=PolicyStore(connection),
+            caller=caller,
+            keys=keys,
+            approval_seconds=approval_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +76,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An effect as it stands: what it is, where it is, how it ended.
+    """An effect as it stands: what it is, where it is, how it ended, and a person's word on it.
 
     ``refusal`` is told after the commit.
     """
@@ -50,6 +85,7 @@ class View:
     contract: Contract
     open: OpenEffect | None
     outcome: Outcome | None
+    approval: Approval | None = None
     created: bool = False
     dispatch: Dispatch | None = None
     refusal: Refusal | None = None
@@ -73,7 +109,19 @@ async def view_of(ledger: Ledger, effect: Effect) -> View:
     contract = await contract_of(ledger, effect)
     held = await ledger.store.look(effect.id)
     outcomes = [] if held.open is not None else await ledger.store.outcomes(effect.id)
-    return View(effect, contract, held.open, outcomes[-1] if outcomes else None)
+    approval = await ledger.approvals.look(effect.id) if may_wait(effect, contract) else None
+    return View(
+        effect,
+        contract,
+        held.open,
+        outcomes[-1] if outcomes else None,
+        approval.at(held.read_at) if approval else None,
+    )
+
+
+def may_wait(effect: Effect, contract: Contract) -> bool:
+    """Tell whether a person may have been asked about an effect: who need not look saves that."""
+    return effect.policy is not None or contract.approval != "never"
 
 
 async def sent_arguments(ledger: Ledger, effect: Effect) -> Mapping[str, Json]:

@@ -73,6 +73,11 @@ class LedgerStore:
         made = await self._name("run", run, new_uuid7(), None)
         return made.run_id
 
+    async def known_run_id(self, run: str) -> UUID | None:
+        """Return the id of the caller's run, or None where it was never used."""
+        found = await self._read_name("run", run)
+        return found.run_id if found else None
+
     async def effect_of_key(self, key: str, wanted: EffectId) -> EffectId:
         """Return the effect that the caller's key leads to: ``wanted``, if the key was free."""
         return await self._name("key", key, wanted.run_id, wanted.number)
@@ -205,6 +210,17 @@ class LedgerStore:
         read_at = row.pop("read_at")
         return Held(open_of(row) if row["state"] is not None else None, read_at)
 
+    async def wait_until(self, effect_id: EffectId, due_at: datetime) -> None:
+        """Let something be done about a planned effect by a time, if nothing happens before."""
+        await self._connection.execute(
+            """
+            UPDATE effect_open
+               SET due_at = least(due_at, %s)
+             WHERE run_id = %s AND number = %s AND state = 'PLANNED'
+            """,
+            (due_at, *key_of(effect_id)),
+        )
+
     async def due(self, limit: int) -> list[tuple[Effect, Held]]:
         """Lock and return effects whose time has come, the longest due first.
 
@@ -315,13 +331,15 @@ class LedgerStore:
 
     # --- writing --------------------------------------------------------------------------------
 
+    async def record(self, effect: Effect) -> bool:
+        """Write what a new effect is; False when another transaction was first."""
+        cursor = await self._connection.execute(INSERT_EFFECT, effect_values(effect))
+        return cursor.rowcount == 1
+
     async def begin(
         self, effect: Effect, steps: Sequence[Step], sealed: tuple[str, bytes] | None
-    ) -> bool:
-        """Write a new effect with its first steps; False when another transaction was first."""
-        cursor = await self._connection.execute(INSERT_EFFECT, effect_values(effect))
-        if cursor.rowcount == 0:
-            return False
+    ) -> None:
+        """Write the first steps of an effect that was just recorded."""
         after = steps[-1].after
         assert isinstance(after, OpenEffect), "an effect begins open"
         key = {"run_id": effect.id.run_id, "number": effect.id.number}
@@ -343,7 +361,6 @@ class LedgerStore:
                     """,
                     (*key_of(effect.id), *sealed),
                 )
-        return True
 
     async def advance(self, effect: Effect, step: Step) -> None:
         """Write one step of an effect.

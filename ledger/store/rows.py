@@ -79,6 +79,8 @@ def effect_values(effect: Effect) -> Values:
         "request_fingerprint": effect.request_fingerprint,
         "operation_fingerprint": effect.operation_fingerprint,
         "planned_at": effect.planned_at,
+        "policy": effect.policy,
+        "policy_revision": effect.policy_revision,
     }
 
 

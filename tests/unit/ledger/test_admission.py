@@ -10,12 +10,18 @@ from ledger.admission import Worker, decide
 from ledger.effect import OpenEffect
 from ledger.state import State
 from tallystick.errors import (
+    ApprovalExpired,
+    ApprovalRejected,
+    ApprovalStale,
+    BudgetExhausted,
     CapabilityNotGranted,
     ContractMigrating,
     ContractRetired,
     ContractSuspended,
     CredentialPolicyChanged,
     NeedsHuman,
+    NotFound,
+    PolicyBlocked,
 )
 from tallystick.tool_contract import Contract
 from tests.builders import a_contract, a_contract_of
@@ -77,8 +83,22 @@ def test_nothing_is_dispatched_straight_from_doubt(state):
     assert (decision.owned, decision.step) == (False, None)
 
 
-FINAL = [ContractRetired, CapabilityNotGranted, CredentialPolicyChanged]
-PASSING = [ContractSuspended, ContractMigrating]
+FINAL = [
+    ContractRetired,
+    CapabilityNotGranted,
+    CredentialPolicyChanged,
+    ApprovalStale,
+    ApprovalRejected,
+    ApprovalExpired,
+]
+PASSING = [
+    ContractSuspended,
+    ContractMigrating,
+    NotFound,
+    PolicyBlocked,
+    BudgetExhausted,
+    NeedsHuman,
+]
 
 
 @pytest.mark.parametrize("refusal", FINAL)
@@ -103,13 +123,6 @@ def test_a_refusal_that_may_pass_changes_no_row(before, refusal):
     decision = decide(before, CONTRACT, refusal("not now"), ME, NOW)
     assert (decision.owned, decision.step) == (False, None)
     assert isinstance(decision.refusal, refusal)
-
-
-def test_what_needs_a_person_waits_for_one():
-    asks = Contract.parse(a_contract(approval="always"))
-    decision = decide(PLANNED, asks, None, ME, NOW)
-    assert (decision.owned, decision.step) == (False, None)
-    assert isinstance(decision.refusal, NeedsHuman)
 
 
 def test_a_plan_past_its_deadline_is_refused():
