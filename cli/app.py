@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import (
+    approvals,
     audit,
     compare,
     contracts,
@@ -16,7 +17,10 @@ from cli import (
     grants,
     keys,
     lock,
+    policies,
+    policy_files,
     rollout,
+    runs,
     serve,
     shares,
     tenants,
@@ -42,10 +46,14 @@ app.add_typer(lock.app)
 app.add_typer(keys.signing)
 app.add_typer(rollout.app)
 app.add_typer(effects.app, name="effects", rich_help_panel="Effects")
+app.add_typer(approvals.app, name="approvals", rich_help_panel="Effects")
+app.add_typer(runs.app, name="runs", rich_help_panel="Effects")
 app.add_typer(credentials.app, name="credentials", rich_help_panel="Access")
 app.add_typer(audit.app, name="audit", rich_help_panel="Access")
 app.add_typer(grants.app, name="grants", rich_help_panel="Access")
 app.add_typer(keys.app, name="keys", rich_help_panel="Access")
+policies.app.add_typer(policy_files.app)
+app.add_typer(policies.app, name="policy", rich_help_panel="Policies")
 app.add_typer(shares.app)
 app.add_typer(tokens.app, name="tokens", rich_help_panel="Access")
 app.add_typer(tenants.app, name="tenants", rich_help_panel="Access")

@@ -18,7 +18,7 @@ import typer
 
 from cli.connection import Api, JsonObject, Place, connect
 from cli.render import Output, View
-from tallystick.errors import Outage, Refusal
+from tallystick.errors import LocalRefusal, Outage, Refusal
 
 if TYPE_CHECKING:
     import httpx
@@ -100,8 +100,8 @@ _URL: Final = _option(
         typer.Option(
             envvar="TALLYSTICK_URL",
             callback=_server,
-            help="The server to talk to, with the token in TALLYSTICK_TOKEN; "
-            "without one, the service runs inside this command.",
+            help="The server to talk to; without one, the service runs inside this command. "
+            "TALLYSTICK_TOKEN says for whom: else, on this machine, for its admin.",
         ),
     ],
     default=None,
@@ -134,7 +134,7 @@ def command(
             try:
                 answer = act(invocation, **given)
                 code = asyncio.run(answer) if isinstance(answer, Coroutine) else answer
-            except (Refusal, Outage) as error:
+            except (Refusal, Outage, LocalRefusal) as error:
                 invocation.output.fail(error)
                 code = exit_code(error)
             raise typer.Exit(code or ExitCode.DONE)
@@ -152,7 +152,7 @@ def command(
     return decorate
 
 
-def exit_code(error: Refusal | Outage) -> ExitCode:
+def exit_code(error: Refusal | Outage | LocalRefusal) -> ExitCode:
     """Return how a command ends that met `error`."""
     return ExitCode.UNREACHABLE if isinstance(error, Outage) else ExitCode.REFUSED
 

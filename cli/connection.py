@@ -83,6 +83,14 @@ class Api:
         sent = {name: value for name, value in body.items() if value is not None}
         return await self._answer(self.http.build_request("POST", _join(path), json=sent))
 
+    async def put(self, *path: str, body: Mapping[str, object]) -> JsonObject:
+        """Put `body` at `path`, whose segments are given unquoted."""
+        return await self._answer(self.http.build_request("PUT", _join(path), json=body))
+
+    async def delete(self, *path: str, **query: str) -> None:
+        """Delete what is at `path`, whose segments are given unquoted."""
+        await self._sent(self.http.build_request("DELETE", _join(path), params=query))
+
     async def download(self, *path: str, into: BinaryIO) -> None:
         """Write what is at `path` into a file as it comes, however much it is."""
         import httpx
@@ -100,16 +108,22 @@ class Api:
             raise _unreachable(request) from error
 
     async def _answer(self, request: httpx.Request) -> JsonObject:
+        response = await self._sent(request)
+        answer = _json_object(response)
+        if answer is None:
+            raise _failure(response)
+        return answer
+
+    async def _sent(self, request: httpx.Request) -> httpx.Response:
         import httpx
 
         try:
             response = await self.http.send(request)
         except httpx.TransportError as error:
             raise _unreachable(request) from error
-        answer = _json_object(response)
-        if response.is_success and answer is not None:
-            return answer
-        raise _failure(response)
+        if not response.is_success:
+            raise _failure(response)
+        return response
 
 
 @asynccontextmanager
@@ -132,12 +146,11 @@ def _client(place: Place, transport: httpx.AsyncBaseTransport | None) -> httpx.A
 
     assert place.url is not None
     near = urlsplit(place.url).hostname in LOOPBACK
-    token = os.environ.get("TALLYSTICK_TOKEN")
-    if not token and not near:
+    if not near and not os.environ.get("TALLYSTICK_TOKEN"):
         raise Unauthenticated("TALLYSTICK_TOKEN is not set.")
     return httpx.AsyncClient(
         base_url=place.url,
-        headers=_bearer(token or _admin_token(place.home)),
+        headers=_bearer(place.home),
         timeout=REQUEST_SECONDS_MAX,
         transport=transport,
         # A proxy of the environment is for other machines; it must not see this machine's token.
@@ -157,7 +170,7 @@ async def _in_process(settings: Settings) -> AsyncGenerator[httpx.AsyncClient]:
         yield await stack.enter_async_context(
             httpx.AsyncClient(
                 base_url="http://registry",
-                headers=_bearer(_admin_token(settings.home)),
+                headers=_bearer(settings.home),
                 timeout=REQUEST_SECONDS_MAX,
                 # A defect is answered as the server would answer it, and logged.
                 transport=httpx.ASGITransport(app, raise_app_exceptions=False),
@@ -176,24 +189,25 @@ def _check_database_url(database_url: str | None) -> None:
         raise typer.BadParameter("DATABASE_URL is no URL of a PostgreSQL database.") from None
 
 
+def _bearer(home: Path | None) -> dict[str, str]:
+    """Return whom the command speaks for: the environment's token, or else this machine's admin.
+
+    A token that is set is never passed over: what its holder does would be the admin's doing.
+    """
+    token = os.environ.get("TALLYSTICK_TOKEN") or _admin_token(home)
+    return {"Authorization": f"Bearer {token}"}
+
+
 def _admin_token(home: Path | None) -> str:
-    """Read this machine's admin token; where it was made elsewhere, the environment may have it."""
     from server.home import admin_token_file, default_home
 
     file = admin_token_file(home or default_home())
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError as fault:
-        token = os.environ.get("TALLYSTICK_TOKEN")
-        if token:
-            return token
         raise Unauthenticated(
             f"TALLYSTICK_TOKEN is not set, and {file} cannot be read: {fault.strerror}."
         ) from fault
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 def _json_object(response: httpx.Response) -> JsonObject | None:

@@ -26,6 +26,20 @@ async def add(
     invocation.show(answer, views.fields)
 
 
+@app.command()
+@command()
+async def remove(
+    invocation: Invocation,
+    principal: Annotated[str, typer.Argument(help="Who holds it.")],
+    capability: Annotated[str, typer.Argument(help="As `registry grants list` shows it.")],
+) -> None:
+    """Take a capability back from a principal."""
+    async with invocation.connect() as api:
+        await api.delete("grants", principal=principal, capability=capability)
+    answer = {"principal": principal, "capability": capability, "granted": False}
+    invocation.show(answer, views.fields)
+
+
 @app.command("list")
 @command()
 async def list_grants(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli import views
 from cli.connection import JsonObject
-from tallystick.errors import Outage, Refusal
+from tallystick.errors import LocalRefusal, Outage, Refusal
 
 View = Callable[[JsonObject], Sequence[RenderableType]]
 
@@ -30,7 +30,7 @@ class Output:
         else:
             _write(view(value), Console())
 
-    def fail(self, error: Refusal | Outage) -> None:
+    def fail(self, error: Refusal | Outage | LocalRefusal) -> None:
         """Write an error to stderr: as a problem document (RFC 9457), or as a sentence."""
         problem = problem_document(error)
         if self.as_json:
@@ -60,7 +60,7 @@ class Output:
             yield left
 
 
-def problem_document(error: Refusal | Outage) -> JsonObject:
+def problem_document(error: Refusal | Outage | LocalRefusal) -> JsonObject:
     """Return the error as a problem document, without the status that only HTTP has."""
     document: JsonObject = {
         "type": f"urn:tallystick:problem:{error.code}",

@@ -46,6 +46,9 @@ def problem(document: JsonObject) -> Sequence[RenderableType]:
     if document["code"] in HINTS:
         lines.append(Text.assemble(("  hint ", "dim"), HINTS[document["code"]]))
     facts = document["facts"]
+    for fault in facts.get("faults", ()):
+        place = f"{fault['line']}:{fault['column']} " if fault["line"] else ""
+        lines.append(Text.assemble((f"  {plain(place)}", "dim"), plain(fault["message"])))
     for flow, told in _COUNTER_EXAMPLES.items():
         if flow in facts and "witness" in facts[flow]:
             value = json.dumps(facts[flow]["witness"]["value"], ensure_ascii=False)
@@ -210,6 +213,7 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
 
 def effect(answer: JsonObject) -> Sequence[RenderableType]:
     """One effect, with everything that happened to it, in the order of time."""
+    approval = answer.get("approval")
     parts: list[RenderableType] = [
         Text.assemble((plain(answer["effect_id"]), "bold"), "  ", _state(answer["state"])),
         _fields(
@@ -223,6 +227,8 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
                 "planned": _time(answer["planned_at"]),
                 "due": _time(answer.get("due_at")),
                 "reason": answer.get("reason"),
+                "policy": policy_revision(answer.get("policy")),
+                "approval": approval["status"] if approval else None,
                 "arguments": answer["arguments"],
                 **_outcome(answer.get("outcome") or {}),
             }
@@ -329,6 +335,11 @@ def lifecycle(answer: JsonObject) -> Sequence[RenderableType]:
 
 
 # --- parts ----------------------------------------------------------------------------------------
+
+
+def policy_revision(policy: JsonObject | None) -> str | None:
+    """Name the revision of a policy that a call was held to, or nothing where none was."""
+    return f"{policy['policy']} revision {policy['revision']}" if policy else None
 
 
 def _table(*columns: str) -> Table:

@@ -172,6 +172,80 @@ POLICY = {
     "required_by": "admin",
     "unsigned": ["billing.send_invoice@1.0.0"],
 }
+POLICY_REVISION = {
+    "policy": "safe-refund",
+    "revision": 2,
+    "current_revision": 3,
+    "digest": CONTRACT["contract_digest"],
+    "published_at": "2026-01-02T03:04:05Z",
+    "published_by": "admin",
+    "assigned_to": ["*", "agent"],
+}
+APPROVAL = {
+    "approval_id": EFFECT_ID,
+    "effect_id": EFFECT_ID,
+    "run": "run_0187",
+    "tool": "billing.send_invoice",
+    "version": "1.0.0",
+    "effect_class": "IDEMPOTENT",
+    "status": "pending",
+    "question": "Refunds above 100 are for a person.",
+    "rule": "large-refund",
+    "policy": {"policy": "safe-refund", "revision": 2},
+    "contract_digest": CONTRACT["contract_digest"],
+    "fingerprint": "ab" * 32,
+    "credential_version": 19,
+    "requested_by": "agent",
+    "requested_at": "2026-01-02T03:04:05Z",
+    "expires_at": "2026-01-03T03:04:05Z",
+    "decided_by": "grace",
+    "decided_at": "2026-01-02T04:04:05Z",
+    "reason": "It is hers.",
+    "arguments": {"invoice": "INV-7", "card": {"x-redacted": True}, "lines": [{"sku": "s"}]},
+}
+APPROVAL_EVENT = {
+    "step": 0,
+    "from_status": "new",
+    "to_status": "pending",
+    "actor": "agent",
+    "reason": "Refunds above 100 are for a person.",
+    "at": "2026-01-02T03:04:05Z",
+}
+APPROVAL_PATH = f"/v1/approvals/{EFFECT_ID}"
+RUN_ENTRY = {
+    "at": "2026-01-02T03:04:05.5Z",
+    "effect_id": EFFECT_ID,
+    "tool": "billing.send_invoice",
+    "version": "1.0.0",
+    "principal": "agent",
+    "policy": {"policy": "safe-refund", "revision": 2},
+}
+RUN = {
+    "run": "run_0187",
+    "run_id": "0198c5f2-7a3b-7c1d-8e2f-0123456789ab",
+    "subject": {"customer_id": "C-1"},
+    "entries": [
+        {
+            **RUN_ENTRY,
+            "kind": "effect",
+            "decision": "needs_human",
+            "state": "SUCCEEDED",
+            "reason": "reported",
+            "approval": APPROVAL,
+        },
+        {
+            **RUN_ENTRY,
+            "kind": "refusal",
+            "gate": "permission",
+            "code": "not_found",
+            "true_code": "not_owner",
+            "rule": "a-rule",
+            "message": "No invoice INV-7 is available.",
+        },
+    ],
+    "next": "page-2",
+}
+ASSIGNMENT = {"policy": "safe-refund", "principal": "agent", "assigned": True}
 TOOL = "/v1/contracts/billing.send_invoice/1.0"
 ROLLOUT = "/v1/rollouts/billing.send_invoice/1.0"
 LIFECYCLE = {"name": "billing.send_invoice", "version": "1.0.0", "state": "ACTIVE"}
@@ -273,6 +347,32 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         [EFFECT_ID, "--reason", "no longer wanted"],
         {f"POST /v1/effects/{EFFECT_ID}/cancel": {**EFFECT, "outcome": None}},
     ),
+    "approvals list": ([], {"GET /v1/approvals": {"approvals": [APPROVAL], "next": EFFECT_ID}}),
+    "approvals show": (
+        [EFFECT_ID],
+        {f"GET {APPROVAL_PATH}": {**APPROVAL, "events": [APPROVAL_EVENT]}},
+    ),
+    "approvals approve": (
+        [EFFECT_ID],
+        {f"POST {APPROVAL_PATH}/approve": {**APPROVAL, "status": "approved"}},
+    ),
+    "approvals reject": (
+        [EFFECT_ID, "--reason", "not hers"],
+        {f"POST {APPROVAL_PATH}/reject": {**APPROVAL, "status": "rejected"}},
+    ),
+    "runs begin": (
+        ["run_0187", "--subject", "customer_id=C-1"],
+        {
+            "PUT /v1/runs/run_0187": {
+                "run": "run_0187",
+                "run_id": RUN["run_id"],
+                "subject": RUN["subject"],
+                "set_by": "admin",
+                "set_at": "2026-01-02T03:04:05Z",
+            }
+        },
+    ),
+    "runs show": (["run_0187"], {"GET /v1/runs/run_0187": RUN}),
     "credentials create": (
         ["billing"],
         {"POST /v1/credentials": {"name": "billing", "version": 1}},
@@ -308,6 +408,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["agent", "invoice:write:tenant-42"],
         {"POST /v1/grants": {"principal": "agent", "capability": "invoice:write:tenant-42"}},
     ),
+    "grants remove": (["agent", "invoice:write:tenant-42"], {"DELETE /v1/grants": {}}),
     "grants list": (
         [],
         {
@@ -330,6 +431,31 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         {f"POST /v1/keys/{KEY['key_id']}/revoke": {**KEY, **POLICY}},
     ),
     "keys require": (["on", "--confirm"], {"POST /v1/signature-policy": POLICY}),
+    "policy publish": (
+        ["FILE"],
+        {
+            "POST /v1/policies": {
+                **POLICY_REVISION,
+                "published": True,
+                "warnings": [
+                    {"code": "fact_unread", "line": 4, "column": 5, "message": "Nothing reads it."}
+                ],
+            }
+        },
+    ),
+    "policy show": (
+        ["safe-refund", "--revision", "2"],
+        {"GET /v1/policies/safe-refund": {**POLICY_REVISION, "text": "id: safe-refund\nrules:\n"}},
+    ),
+    "policy list": ([], {"GET /v1/policies": {"policies": [POLICY_REVISION]}}),
+    "policy assign": (
+        ["safe-refund", "--for", "agent"],
+        {"POST /v1/policies/safe-refund/assignments": ASSIGNMENT},
+    ),
+    "policy unassign": (
+        ["safe-refund", "--for-everybody"],
+        {"DELETE /v1/policies/safe-refund/assignments": {}},
+    ),
     "audit seals": (
         [],
         {
@@ -379,6 +505,11 @@ SERVICE |= {"tenants list", "audit export", "audit verify"}
 SIGNING = {"keys generate", "sign"}
 
 
+# These read files alone: test_policy_files.py.
+FILES = {"policy lint", "policy test", "policy explain", "policy run", "policy replay"}
+FILES |= {"policy presets", "policy init"}
+
+
 def commands(group: Any, *path: str) -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
@@ -391,7 +522,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
 def test_every_command_has_a_case():
-    assert set(COMMANDS) == set(CASES) | SERVICE | SIGNING
+    assert set(COMMANDS) == set(CASES) | SERVICE | SIGNING | FILES
 
 
 @pytest.mark.parametrize("name", COMMANDS)
