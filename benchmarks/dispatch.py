@@ -22,8 +22,6 @@ from ledger import service
 from ledger.admission import Worker
 from ledger.completion import Report, Verdict
 from ledger.service import Ledger, PlanRequest
-from ledger.store import LedgerStore
-from registry.store import RegistryStore
 from server.embedded import EmbeddedPostgres
 from tallystick.tool_contract import ToolReference
 from tests.api import Api, running
@@ -59,7 +57,7 @@ def in_process(api: Api, caller: Caller, reference: ToolReference) -> Arm:
     transact, keys = api.app.state.database.transact, api.app.state.keys
 
     def ledger(connection: Connection) -> Ledger:
-        return Ledger(LedgerStore(connection), RegistryStore(connection), caller, keys)
+        return Ledger.over(connection, caller, keys)
 
     async def one(name: str) -> None:
         worker = Worker(uuid4(), uuid4(), caller.principal)

@@ -77,6 +77,28 @@ def an_entry(lifecycle: Lifecycle = Lifecycle.ACTIVE, **changes: Any) -> Entry:
     )
 
 
+def a_policy(name: str = "safe-refund", *, calls_max: int = 8) -> str:
+    """Return the text of a policy under which refunds need a look at the order first."""
+    return f"""\
+version: "0.1"
+id: {name}
+title: Safe refunds
+defaults:
+  unknown_tools: block
+tools:
+  lookup_order: {{risk: read}}
+  issue_refund: {{risk: high_risk}}
+budgets:
+  max_total_calls: {calls_max}
+rules:
+  - name: refund-requires-order-lookup
+    type: require_prior_call
+    tool: issue_refund
+    prior_tool: lookup_order
+    effect: block
+"""
+
+
 def http_evidence(port: int, **changes: Any) -> dict[str, Any]:
     """Return how a provider on loopback is asked for an effect."""
     return {

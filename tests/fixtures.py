@@ -24,6 +24,9 @@ from tests.provider import Provider, listening
 
 _ROUNDS_MAX = 200
 
+TRACES = frozenset({"gate_refusal", "effect_idem"})
+"""Where a call that a gate refused is noted, and the run that it may have begun."""
+
 
 @pytest.fixture
 async def api(database_url: str, tmp_path: Path) -> AsyncGenerator[Api]:
@@ -215,11 +218,20 @@ class Owner:
             found[effect_id] = (state, attempts)
         return found
 
-    async def dump(self) -> str:
-        """Return every row of every table as text, and what is binary in it as text too."""
+    async def effects_count(self) -> dict[str, int]:
+        """Return how many rows each table holds, but for those in which a refused call is noted."""
+        counts = await self.counts()
+        return {table: count for table, count in counts.items() if table not in TRACES}
+
+    async def dump(self, *, traces: bool = True) -> str:
+        """Return every row of every table as text, and what is binary in it as text too.
+
+        Without ``traces`` the tables are left out in which a refused call is noted.
+        """
         lines = [
             f"{table} {row}"
             for table in await self.tables()
+            if traces or table not in TRACES
             for (row,) in await self.rows(f"SELECT {table}::text FROM {table}")
         ]
         lines += [

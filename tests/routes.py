@@ -7,10 +7,13 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 
 PLACEHOLDERS = {
+    "{approval_id}": "019ad000-0000-7000-8000-000000000000.8",
     "{effect_id}": "019ad000-0000-7000-8000-000000000000.7",
     "{key_id}": "ed25519:0123456789abcdef",
     "{name}": "tools.none",
     "{pin_id}": "019ad000-0000-7000-8000-000000000001",
+    "{policy}": "none",
+    "{run:path}": "run-none",
     "{tenant}": "nobody",
     "{token_id}": "019ad000-0000-7000-8000-000000000003",
     "{version}": "1.0",

@@ -28,7 +28,7 @@ from kernel.keys import KeyRing
 from kernel.scope import Connection
 from tallystick.errors import RegistryUnavailable
 from tests.api import Api, running
-from tests.builders import a_contract, http_evidence
+from tests.builders import a_contract, a_policy, http_evidence
 from tests.conftest import database
 from tests.fixtures import Owner, Sweep, asking, owning, sweeper_of
 from tests.provider import Provider, listening
@@ -59,11 +59,18 @@ def rows_in(export: bytes) -> set[tuple[str, str]]:
 async def fill(api: Api, sweep: Sweep, port: int, *, version: str = "2.1") -> None:
     """Write a row into every table that is sealed."""
     tool = await api.publish(a_contract(version=version, evidence=http_evidence(port)))
+    policy = {"text": a_policy(calls_max=int(version[-1]))}
+    assert (await api.ask("POST", "/v1/policies", policy)).status == 201
     run = f"run-{version}"
     done = await api.dispatched(tool, run=run, effect="done")
     assert (await api.report(done, "succeeded", result={"invoice_id": "I-1"})).status == 200
     lost = await api.dispatched(tool, run=run, effect="lost")
     assert (await api.report(lost, "unknown")).status == 200
+    asks = await api.publish(a_contract(name="billing.ask", approval="always"))
+    assert (await api.plan(asks, run=run, effect="asks")).status == 201
+    assert (await api.plan(asks, run=run, effect="bad", arguments={})).code == "invalid_arguments"
+    subject = {"subject": {"customer_id": "C-1"}}
+    assert (await api.ask("PUT", f"/v1/runs/{run}", subject)).status == 201
     await sweep.once()
 
 
@@ -538,6 +545,7 @@ async def prepared(url: str, home: Path) -> Place:
 
 # a column of each table, and another value for it
 VALUES = {
+    "approval_event": ("actor", "'mallory'"),
     "contract": ("published_by", "'mallory'"),
     "contract_content": ("prompt_hash", "'sha256:' || repeat('0', 64)"),
     "effect": ("principal", "'mallory'"),
@@ -545,12 +553,21 @@ VALUES = {
     "effect_evidence": ("detail", "'the provider has it'"),
     "effect_outcome": ("result", "NULL"),
     "event": ("actor", "'mallory'"),
+    "gate_refusal": ("true_code", "'not_found'"),
+    "policy_revision": ("source", "source || '# forged'"),
     "registry_event": ("facts", "'{\"x\": 1}'"),
+    "run_subject": ("subject", "'{}'"),
 }
 UNDIGEST = "ALTER TABLE contract_content DROP CONSTRAINT contract_content_digest_is_true_check"
 FIRST = "(SELECT ctid FROM {0} WHERE written_in < (SELECT max(upto) FROM audit_seal) LIMIT 1)"
 # what makes a copy of a row a new one
 ADDED = {
+    "approval_event": {
+        "step": "step + 1000",
+        "previous_step": "step + 999",
+        "from_status": "'pending'",
+        "to_status": "'approved'",
+    },
     "contract": {"contract_id": "gen_random_uuid()", "version": "'9.9.9'"},
     "contract_content": {"contract_digest": "'sha256:x'"},
     "effect": {"number": "number + 1000"},
@@ -558,10 +575,14 @@ ADDED = {
     "effect_evidence": {"evidence_id": "gen_random_uuid()"},
     "effect_outcome": {"revision": "revision + 1000", "fence": "fence + 1000"},
     "event": {"fence": "fence + 1000", "previous_fence": "fence + 999", "from_state": "'UNKNOWN'"},
+    "gate_refusal": {"refusal_id": "gen_random_uuid()"},
+    "policy_revision": {"revision": "revision + 1000", "previous_revision": "revision + 999"},
     "registry_event": {"event_id": "gen_random_uuid()"},
+    "run_subject": {"run_id": "gen_random_uuid()"},
 }
 # a column that differs from row to row
 DIFFERENT = {
+    "approval_event": "at",
     "contract": "published_at",
     "contract_content": "document",
     "effect": "identity",
@@ -569,7 +590,10 @@ DIFFERENT = {
     "effect_evidence": "observed_at",
     "effect_outcome": "finished_at",
     "event": "at",
+    "gate_refusal": "refused_at",
+    "policy_revision": "published_at",
     "registry_event": "at",
+    "run_subject": "set_at",
 }
 
 

@@ -192,6 +192,7 @@ async def test_plans_that_are_not_well_formed(api: Api, owner: Owner):
         ("deadline_seconds", "Infinity", INVALID_REQUEST, "/deadline_seconds"),
         ("deadline_seconds", "1e300", INVALID_REQUEST, "/deadline_seconds"),
         ("origin", '"elsewhere"', INVALID_REQUEST, "/origin"),
+        ("origin", '"look_up"', INVALID_REQUEST, "/origin"),
         ("lease", '"not.a.lease"', INVALID_REQUEST, "/lease"),
         ("lease", '"é"', INVALID_REQUEST, "/lease"),
         ("surprise", "1", INVALID_REQUEST, "/surprise"),

@@ -32,8 +32,12 @@ DOCUMENT = "{}"
 # Into a table whose rows are sealed the service inserts every column but one.
 MAY = {
     "api_token": "INSERT",
+    "approval": "SELECT INSERT",
+    "approval_event": "SELECT INSERT",
     "audit_progress": "SELECT",
     "audit_seal": "SELECT INSERT",
+    "budget_pool": "SELECT INSERT",
+    "budget_slice": "SELECT INSERT",
     "capability_grant": "SELECT INSERT",
     "contract": "SELECT INSERT",
     "contract_closing": "SELECT INSERT DELETE",
@@ -52,10 +56,18 @@ MAY = {
     "effect_outcome": "SELECT INSERT",
     "effect_payload": "SELECT INSERT DELETE",
     "event": "SELECT INSERT",
+    "gate_refusal": "SELECT INSERT",
     "legal_transition": "SELECT",
     "pin": "SELECT INSERT DELETE",
+    "policy_assignment": "SELECT INSERT DELETE",
+    "policy_head": "SELECT INSERT",
+    "policy_revision": "SELECT INSERT",
     "publisher_key": "SELECT INSERT",
     "registry_event": "SELECT INSERT",
+    "run_fact": "SELECT INSERT",
+    "run_state": "SELECT INSERT",
+    "run_subject": "SELECT INSERT",
+    "run_tally": "SELECT INSERT",
     "run_tool": "SELECT INSERT",
     "service_key": "SELECT",
     "signature_requirement": "SELECT INSERT DELETE",
@@ -68,6 +80,9 @@ MAY_SELECT = {
 }
 MAY_UPDATE = {
     "api_token": "expires_at last_used_at revoked_at",
+    "approval": "step status decided_by decided_at reason",
+    "budget_pool": "granted most",
+    "budget_slice": "policy_revision granted used",
     "capability_grant": "granted_at granted_by revoked_at",
     "contract_share": "shared_at shared_by revoked_at",
     "contract_share_acceptance": "accepted_at accepted_by withdrawn_at",
@@ -77,7 +92,12 @@ MAY_UPDATE = {
     "effect_open": "state fence attempt worker_id nonce due_at first_dispatched_at unknown_since"
     " unaccounted checks reason",
     "pin": "expires_at",
+    "policy_assignment": "policy assigned_at assigned_by",
+    "policy_head": "revision",
     "publisher_key": "revoked_at revoked_by reason",
+    "run_fact": "value number captured_at",
+    "run_state": "decisions",
+    "run_tally": "dispatched succeeded",
     "worker_session": "label heartbeat_at",
 }
 MAY_CALL = {
@@ -101,6 +121,7 @@ OF_A_TENANT = sorted(MAY.keys() - OF_NO_TENANT)
 SHARED = {"contract", "contract_closing", "contract_content", "contract_state"}
 OF_A_USE = {"contract_signature", "credential_binding", "effect", "effect_open", "pin"}
 APPEND_ONLY = [
+    "approval_event",
     "audit_seal",
     "contract",
     "contract_content",
@@ -111,7 +132,10 @@ APPEND_ONLY = [
     "effect_idem",
     "effect_outcome",
     "event",
+    "gate_refusal",
+    "policy_revision",
     "registry_event",
+    "run_subject",
     "run_tool",
 ]
 
@@ -175,9 +199,26 @@ def registry_rows(effect: Effect) -> dict[str, Row]:
             "signed_by": "grace",
         },
         "signature_requirement": tenant | {"required_by": "admin"},
+        "policy_revision": tenant | policy_row(1),
+        "policy_head": tenant | {"policy": "safe-refund", "revision": 1},
+        "policy_assignment": tenant
+        | {"principal": "agent", "policy": "safe-refund", "assigned_by": "admin"},
         "registry_event": tenant
         | {"event_id": uuid4(), "kind": "publish", "subject": "x", "actor": "admin"},
         "audit_seal": tenant | seal_row(effect.tenant_id),
+    }
+
+
+def policy_row(revision: int) -> Row:
+    """Return one revision of a policy."""
+    return {
+        "policy": "safe-refund",
+        "revision": revision,
+        "previous_revision": revision - 1 or None,
+        "digest": "sha256:" + hashlib.sha256(DOCUMENT.encode()).hexdigest(),
+        "document": DOCUMENT,
+        "source": DOCUMENT,
+        "published_by": "admin",
     }
 
 
@@ -280,6 +321,62 @@ def ledger_rows(effect: Effect) -> dict[str, Row]:
             "decided_by": "worker",
             "reason": "done",
             "finished_at": AT,
+        },
+    } | gate_rows(effect)
+
+
+def gate_rows(effect: Effect) -> dict[str, Row]:
+    """Return a valid row for each table of the gates."""
+    run = {"tenant_id": effect.tenant_id, "run_id": effect.run_id}
+    limit = {"policy": "safe-refund", "name": "refunds", "window_start": AT, "granted": 5}
+    return {
+        "run_subject": run | {"subject": "{}", "set_by": "admin"},
+        "run_state": run,
+        "run_tally": run | {"tool": "billing.send_invoice"},
+        "run_fact": run
+        | {
+            "policy": "safe-refund",
+            "policy_revision": 1,
+            "name": "total",
+            "key": "",
+            "value": "7",
+            "number": effect.number,
+            "captured_at": AT,
+        },
+        "budget_pool": {"tenant_id": effect.tenant_id, "most": 10} | limit,
+        "budget_slice": run | {"scope": "tenant", "policy_revision": 1} | limit,
+        "approval": run
+        | {
+            "number": effect.number,
+            "question": "May it run?",
+            "contract_digest": "sha256:",
+            "fingerprint": bytes(32),
+            "credential_version": 1,
+            "requested_by": "admin",
+            "requested_at": AT,
+            "expires_at": LATER,
+        },
+        "approval_event": run
+        | {
+            "number": effect.number,
+            "step": 0,
+            "previous_step": None,
+            "from_status": "new",
+            "to_status": "pending",
+            "actor": "admin",
+            "reason": "May it run?",
+            "at": AT,
+        },
+        "gate_refusal": run
+        | {
+            "refusal_id": uuid4(),
+            "tool": "billing.send_invoice",
+            "version": "1.0.0",
+            "gate": "permission",
+            "code": "not_found",
+            "true_code": "not_owner",
+            "message": "No order is available.",
+            "principal": "admin",
         },
     }
 
@@ -387,7 +484,7 @@ def settle(url: str, effect: Effect) -> None:
         )
     more = ("effect_idem", "run_tool", "worker_session", "effect_payload", "effect_evidence")
     registry = [insert(table) for table in registry_rows(effect)]
-    serve(url, effect, *registry, *map(insert, more), *PLANNED)
+    serve(url, effect, *registry, *map(insert, more), *PLANNED, *map(insert, gate_rows(effect)))
     serve(url, another(effect), *SUCCEEDED)
 
 
@@ -699,6 +796,139 @@ def test_a_revoked_key_stays_revoked(place: Place, again: LiteralString):
     assert caught.value.diag.constraint_name == "revoked_key_stays"
 
 
+def test_revisions_of_a_policy_leave_no_gap(place: Place):
+    follows = (errors.ForeignKeyViolation, "policy_revision_follows_fkey")
+    assert refused(place, place.ours, [insert("policy_revision", **policy_row(3))]) == follows
+    theirs = str(uuid4())
+    serve(place.url, place.theirs, insert("policy_revision", policy=theirs))
+    after_theirs = insert("policy_revision", **(policy_row(2) | {"policy": theirs}))
+    assert refused(place, place.ours, [after_theirs]) == follows
+
+
+@pytest.mark.parametrize("revision", [1, 2, 4])
+def test_a_policy_goes_on_by_one_revision(place: Place, revision: int):
+    name = str(uuid4())
+    rows = [policy_row(number) | {"policy": name} for number in (1, 2, 3, 4)]
+    serve(place.url, place.ours, *(insert("policy_revision", **row) for row in rows))
+    serve(place.url, place.ours, insert("policy_head", policy=name))
+
+    def advance(number: int) -> Write:
+        def write(connection: psycopg.Connection, _: Effect) -> None:
+            connection.execute(
+                "UPDATE policy_head SET revision = %s WHERE policy = %s", [number, name]
+            )
+
+        return write
+
+    serve(place.url, place.ours, advance(2))
+    serve(place.url, place.ours, *([] if revision == 4 else [advance(3)]))
+    goes_on = (errors.CheckViolation, "policy_head_goes_on")
+    assert refused(place, place.ours, [advance(revision)]) == goes_on
+
+
+def test_nobody_is_held_to_a_policy_that_is_not_there(place: Place):
+    """Nor to another tenant's: both are refused alike."""
+    name, nowhere = str(uuid4()), str(uuid4())
+    head = insert("policy_head", policy=name)
+    missing = (errors.ForeignKeyViolation, "policy_head_tenant_id_policy_revision_fkey")
+    assert refused(place, place.ours, [head]) == missing
+    serve(place.url, place.theirs, insert("policy_revision", policy=name), head)
+    assert refused(place, place.ours, [head]) == missing
+    for policy in (name, nowhere):
+        assign = insert("policy_assignment", principal=nowhere, policy=policy)
+        foreign = (errors.ForeignKeyViolation, "policy_assignment_tenant_id_policy_fkey")
+        assert refused(place, place.ours, [assign]) == foreign
+
+
+ASKED = [*PLANNED, insert("approval"), insert("approval_event")]
+DECIDED = {"decided_by": "grace", "decided_at": AT}
+
+
+def word(step: int, to_status: str, **columns: Any) -> Write:
+    """Take a step of an approval."""
+    before = {1: "pending", 2: "approved"}.get(step, to_status)
+    told = {"step": step, "previous_step": step - 1, "from_status": before, "to_status": to_status}
+
+    def write(connection: psycopg.Connection, effect: Effect) -> None:
+        insert("approval_event", **told)(connection, effect)
+        set_approval(step=step, status=to_status, **columns)(connection, effect)
+
+    return write
+
+
+def set_approval(**columns: Any) -> Write:
+    """Change an approval's row."""
+
+    def write(connection: psycopg.Connection, effect: Effect) -> None:
+        sets = SQL(", ").join(SQL("{} = %s").format(Identifier(name)) for name in columns)
+        connection.execute(
+            SQL("UPDATE approval SET {} WHERE run_id = %s").format(sets),
+            [*columns.values(), effect.run_id],
+        )
+
+    return write
+
+
+APPROVED = [*ASKED, word(1, "approved", **DECIDED)]
+CONSUMED = [*APPROVED, word(2, "consumed")]
+BOUND = (errors.CheckViolation, "approval_is_bound")
+GOES_ON = (errors.CheckViolation, "approval_goes_on")
+SAYS = (errors.ForeignKeyViolation, "approval_event_fkey")
+STEP_FOLLOWS = (errors.ForeignKeyViolation, "approval_event_follows_fkey")
+STEP_IS_LEGAL = (errors.CheckViolation, "approval_event_is_legal_check")
+
+
+@pytest.mark.parametrize(
+    ("given", "writes", "refusal"),
+    [
+        # it is one of its effect
+        ([], ASKED[3:], (errors.ForeignKeyViolation, "approval_run_id_number_fkey")),
+        (PLANNED, [insert("approval", requested_by="somebody")], BOUND),
+        (PLANNED, [insert("approval", fingerprint=bytes(31) + b"7")], BOUND),
+        (PLANNED, [insert("approval", contract_digest="sha256:7")], BOUND),
+        (PLANNED, [insert("approval", credential_version=2)], BOUND),
+        (PLANNED, [insert("approval", policy="safe-refund", policy_revision=1)], BOUND),
+        # each status has its event
+        (PLANNED, [insert("approval")], SAYS),
+        (ASKED, [set_approval(step=1, status="expired")], SAYS),
+        (ASKED, [set_approval(step=1, status="approved", **DECIDED)], SAYS),
+        # two people
+        (
+            ASKED,
+            [word(1, "approved", decided_by="admin", decided_at=AT)],
+            (errors.CheckViolation, "approval_takes_two_people_check"),
+        ),
+        (
+            ASKED,
+            [word(1, "approved")],
+            (errors.CheckViolation, "approval_decision_is_whole_check"),
+        ),
+        # steps are legal, follow each other and are not taken back
+        (ASKED, [insert("approval_event", step=1, previous_step=0, from_status="pending",
+                        to_status="consumed")], STEP_IS_LEGAL),
+        (ASKED, [word(2, "consumed")], STEP_FOLLOWS),
+        (APPROVED, [set_approval(step=0, status="pending")], GOES_ON),
+        (APPROVED, [set_approval(decided_by="ada")], GOES_ON),
+        (APPROVED, [set_approval(step=2, status="stale", decided_by="ada")], GOES_ON),
+        (CONSUMED, [set_approval(step=1, status="approved")], GOES_ON),
+        (CONSUMED, [word(3, "consumed")], STEP_IS_LEGAL),
+        (CONSUMED, [insert("approval_event", step=2)], (errors.CheckViolation,
+                                                         "approval_event_first_is_new_check")),
+    ],
+)  # fmt: skip
+def test_an_approval_is_held_to_its_law(place: Place, given, writes, refusal):
+    effect = another(place.ours)
+    serve(place.url, effect, *given)
+    assert refused(place, effect, writes) == refusal
+
+
+def test_an_effect_has_one_approval(place: Place):
+    effect = another(place.ours)
+    serve(place.url, effect, *CONSUMED)
+    once = (errors.UniqueViolation, "approval_pkey")
+    assert refused(place, effect, [insert("approval")]) == once
+
+
 def test_nobody_signs_with_another_tenants_key(place: Place):
     stolen = insert("contract_signature", key_id=a_key(place.theirs)["key_id"])
     missing = (errors.ForeignKeyViolation, "contract_signature_key_fkey")
@@ -728,6 +958,22 @@ def test_what_a_token_opens_never_grows(place: Place, before: LiteralString, aft
         connection.execute(f"UPDATE api_token SET {before}")
         connection.execute(f"UPDATE api_token SET {after}")
     assert caught.value.diag.constraint_name == "api_token_only_narrows"
+
+
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [("run_tally", "dispatched"), ("run_tally", "succeeded"), ("budget_slice", "used")],
+)
+def test_what_a_run_did_never_becomes_less(place: Place, table: str, count: str):
+    less = SQL("UPDATE {} SET {} = 1 WHERE run_id = %s").format(
+        Identifier(table), Identifier(count)
+    )
+
+    def lessen(connection: psycopg.Connection, effect: Effect) -> None:
+        connection.execute(less, [effect.run_id])
+
+    rises = (errors.CheckViolation, "counts_only_rise")
+    assert refused(place, another(place.ours), [insert(table, **{count: 2}), lessen]) == rises
 
 
 def test_a_token_is_looked_up_before_its_tenant_is_known(place: Place):
@@ -774,6 +1020,27 @@ DIGEST = "sha256:" + "0" * 64
 
 # constraint: the table, and what is changed in a valid row
 CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "approval_decision_is_whole_check": ("approval", {"status": "approved"}),
+    "approval_event_first_is_new_check": ("approval_event", {"from_status": "pending"}),
+    "approval_event_is_legal_check": ("approval_event", {"to_status": "approved"}),
+    "approval_event_step_rises_by_one_check": (
+        "approval_event",
+        {"step": 2, "previous_step": 0, "from_status": "pending", "to_status": "approved"},
+    ),
+    "approval_expires_after_it_was_requested_check": (
+        "approval",
+        {"expires_at": AT.isoformat()},
+    ),
+    "approval_takes_two_people_check": (
+        "approval",
+        {"status": "approved", "decided_by": "admin", "decided_at": AT.isoformat()},
+    ),
+    "budget_pool_is_not_overdrawn_check": ("budget_pool", {"granted": 11}),
+    "budget_slice_is_not_overspent_check": ("budget_slice", {"used": 6}),
+    "budget_slice_scope_is_known_check": ("budget_slice", {"scope": "world"}),
+    "effect_policy_is_whole_check": ("effect", {"policy": "safe-refund"}),
+    "gate_refusal_gate_is_known_check": ("gate_refusal", {"gate": "back door"}),
+    "run_tally_counts_are_not_negative_check": ("run_tally", {"succeeded": -1}),
     "api_token_expires_after_it_was_made_check": (
         "api_token",
         {"created_at": LATER.isoformat(), "expires_at": AT.isoformat()},
@@ -819,6 +1086,7 @@ CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
         "effect_open",
         {"state": "RETRYABLE", "effect_class": "UNKNOWN"},
     ),
+    "effect_look_up_is_pure_check": ("effect", {"origin": "look_up"}),
     "effect_open_attempt_was_dispatched_check": ("effect_open", {"attempt": 1}),
     "effect_open_counts_are_not_negative_check": ("effect_open", {"checks": -1}),
     "effect_open_dispatched_has_an_owner_check": ("effect_open", {"worker_id": str(uuid4())}),
@@ -833,6 +1101,9 @@ CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
     "effect_outcome_status_is_closed_check": ("effect_outcome", {"status": "PLANNED"}),
     "event_fence_rises_by_one_check": ("event", {"fence": -1}),
     "event_first_is_new_check": ("event", {"from_state": "PLANNED"}),
+    "policy_revision_digest_is_true_check": ("policy_revision", {"digest": DIGEST}),
+    "policy_revision_policy_is_a_label_check": ("policy_revision", {"policy": "no label"}),
+    "policy_revision_rises_by_one_check": ("policy_revision", {"revision": 7}),
     "publisher_key_id_is_true_check": ("publisher_key", {"key_id": key_id(b"another")}),
     "publisher_key_is_ed25519_check": (
         "publisher_key",
@@ -989,6 +1260,12 @@ def test_what_an_open_effect_is_stays(place: Place, column: str):
         "INSERT INTO legal_transition VALUES ('T1', 'NEW', 'SUCCEEDED')",
         "UPDATE service_key SET check_value = ''",
         "SELECT effect_is_whole()",
+        "SELECT approval_is_bound()",
+        "SELECT approval_goes_on()",
+        "SELECT counts_only_rise()",
+        "UPDATE approval SET expires_at = 'infinity'",
+        "DELETE FROM approval",
+        "DELETE FROM budget_slice",
         "UPDATE publisher_key SET public_key = ''",
         "DELETE FROM publisher_key",
         "SELECT audit_rebase()",

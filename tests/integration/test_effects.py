@@ -211,12 +211,12 @@ async def test_a_callers_key_outlives_the_version(api: Api, reference: dict[str,
 async def test_a_run_uses_one_version_of_a_tool(api: Api, owner: Owner, reference: dict[str, Any]):
     await api.plan(reference)
     new = await api.publish(a_contract(version="3.0"))
-    before = await owner.counts()
+    before = await owner.effects_count()
     for arguments in (ARGUMENTS, {}):
         answer = await api.plan(new, effect="effect-2", arguments=arguments)
         assert answer.refusal == (409, "mixed_versions")
         assert answer.body["facts"] == {"run": "run-1", "uses": "2.1.0"}
-    assert await owner.counts() == before
+    assert await owner.effects_count() == before
     assert (await api.plan(new, run="run-2")).status == 201
     other = await api.publish(a_contract_of("PURE"))
     assert (await api.plan(other, effect="effect-3")).status == 201
@@ -224,7 +224,7 @@ async def test_a_run_uses_one_version_of_a_tool(api: Api, owner: Owner, referenc
 
 async def test_arguments_are_held_to_the_contract(api: Api, owner: Owner):
     reference = await api.publish(secretive())
-    before = await owner.counts()
+    before = await owner.effects_count()
     for arguments, pointer in (
         ({}, "/customer_id"),
         (ARGUMENTS | {"amount_cents": 0}, "/amount_cents"),
@@ -241,7 +241,7 @@ async def test_arguments_are_held_to_the_contract(api: Api, owner: Owner):
             assert answer.body["pointer"] == pointer
             assert "4111" not in str(answer.body)
             assert "c-42" not in str(answer.body)
-    assert await owner.counts() == before
+    assert await owner.effects_count() == before
 
 
 async def test_a_plan_that_is_too_old_is_refused_at_dispatch(

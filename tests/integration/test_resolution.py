@@ -93,10 +93,10 @@ async def test_each_fault_alone_is_told_and_nothing_is_planned(
 ):
     reference = await api.publish(a_contract())
     presented = reference | await fault(api, owner)
-    before = await owner.counts()
+    before = await owner.effects_count()
     assert (await api.ask("POST", "/v1/resolve", presented)).refusal == refusal
     assert (await api.plan(presented, dispatch=api.asking())).refusal == refusal
-    assert await owner.counts() == before
+    assert await owner.effects_count() == before
 
 
 @pytest.mark.parametrize("lifecycle", ["ACTIVE", "DEPRECATED"])

@@ -7,7 +7,7 @@ import pytest
 
 from kernel.roles import HOLDERS, Permission, Role
 from tests.api import Api
-from tests.builders import a_contract
+from tests.builders import a_contract, a_policy
 from tests.fixtures import Owner
 from tests.problems import problem_in
 from tests.routes import PLACEHOLDERS, places
@@ -21,6 +21,8 @@ ASKED = {
         GET /v1/contracts/{name}/{version}
         GET /v1/credentials
         GET /v1/keys
+        GET /v1/policies
+        GET /v1/policies/{policy}
         GET /v1/signature-policy
         GET /v1/whoami
         POST /v1/compare
@@ -36,13 +38,21 @@ ASKED = {
         POST /v1/effects/{effect_id}/dispatch
         POST /v1/effects/{effect_id}/outcome
         POST /v1/pins
+        PUT /v1/runs/{run:path}
         PUT /v1/workers/{worker_id}/heartbeat
     """,
     "read_effects": """
+        GET /v1/approvals
+        GET /v1/approvals/{approval_id}
         GET /v1/effects
         GET /v1/effects/{effect_id}
         GET /v1/pins
+        GET /v1/runs/{run:path}
         GET /v1/workers
+    """,
+    "approve": """
+        POST /v1/approvals/{approval_id}/approve
+        POST /v1/approvals/{approval_id}/reject
     """,
     "cancel_effects": """
         POST /v1/effects/{effect_id}/cancel
@@ -83,6 +93,11 @@ ASKED = {
         POST /v1/keys
         POST /v1/keys/{key_id}/revoke
         POST /v1/signature-policy
+    """,
+    "manage_policies": """
+        DELETE /v1/policies/{policy}/assignments
+        POST /v1/policies
+        POST /v1/policies/{policy}/assignments
     """,
     "read_metrics": """
         GET /metrics
@@ -138,11 +153,16 @@ async def test_every_route_is_open_to_those_who_may_and_to_nobody_else(
 async def test_who_may_not_cannot_tell_what_is_there(api: Api, holders: dict[Role, Api]):
     tool = await api.publish(a_contract())
     pin = {"name": tool["name"], "version": "2.1", "holder": "queue", "ttl_seconds": 60}
+    policy = await api.ask("POST", "/v1/policies", {"text": a_policy()})
+    asks = await api.publish(a_contract(name="billing.ask", approval="always"))
     real = {
         "{name}": tool["name"],
         "{version}": "2.1",
+        "{approval_id}": (await api.plan(asks, effect="asks")).body["effect_id"],
         "{effect_id}": (await api.dispatched(tool))["effect_id"],
         "{pin_id}": (await api.ask("POST", "/v1/pins", pin)).body["pin_id"],
+        "{policy}": policy.body["policy"],
+        "{run:path}": "run-1",
         "{token_id}": (await api.ask("GET", "/v1/tokens")).body["tokens"][0]["token_id"],
         "{worker_id}": api.worker_id,
     }

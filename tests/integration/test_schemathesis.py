@@ -20,7 +20,7 @@ import pytest
 from kernel.roles import Role
 from server.home import admin_token_file
 from tests.api import Api
-from tests.builders import ARGUMENTS, a_contract
+from tests.builders import ARGUMENTS, a_contract, a_policy
 from tests.conftest import database
 
 ROOT = Path(__file__).parents[2]
@@ -106,11 +106,17 @@ async def settled(url: str, home: Path) -> Running:
         spare = (await api.ask("POST", "/v1/tokens", {"name": "spare", "roles": ["runtime"]})).body
         reference = await api.publish(a_contract())
         effect = await api.dispatched(reference)
+        asks = await api.publish(a_contract(name="billing.ask", approval="always"))
+        asked = (await api.plan(asks, effect="asks")).body
+        policy = (await api.ask("POST", "/v1/policies", {"text": a_policy()})).body
     path = {
         "name": reference["name"],
         "version": reference["version"],
         "effect_id": effect["effect_id"],
+        "approval_id": asked["effect_id"],
+        "run": "run-1",
         "worker_id": api.worker_id,
+        "policy": policy["policy"],
         "token_id": spare["token_id"],
     }
     plan = {"tool": reference, "arguments": ARGUMENTS, "lease": None}

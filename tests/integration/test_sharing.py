@@ -175,7 +175,7 @@ async def test_nothing_is_seen_before_it_is_accepted(
     await other.credential("billing-api")
     await other.grant("invoice:write:other")
     tool = theirs | {"capabilities": ["invoice:write:other"]}
-    before = await owner.dump()
+    before = await owner.dump(traces=False)
     assert (await other.ask("GET", "/v1/contracts")).body == {"contracts": []}
     plan = {"run": "r", "effect": "e", "tool": tool, "arguments": ARGUMENTS}
     pin = {"name": NAME, "version": "2.1", "holder": "q", "ttl_seconds": 60}
@@ -189,7 +189,7 @@ async def test_nothing_is_seen_before_it_is_accepted(
         ("POST", "/v1/effects", plan),
     ):
         assert (await other.ask(method, path, body)).refusal == MISSING, path
-    assert await owner.dump() == before
+    assert await owner.dump(traces=False) == before
     policy = await other.ask("POST", "/v1/signature-policy", {"required": True})
     assert policy.status == 200, "and nothing unsigned stands in the way of the tenant's own policy"
     (offered,) = (await other.ask("GET", "/v1/shares")).body["offers"]
@@ -448,7 +448,7 @@ async def test_what_is_shared_is_used_and_nothing_else(
 ):
     """For everything but its use, what is shared is answered as what does not exist."""
     await api.publish(a_contract(version="3.0"))
-    before = await owner.dump()
+    before = await owner.dump(traces=False)
     for method, path, body in (
         ("POST", "/v1/rollouts/{}/retire", {"reason": "mine now"}),
         ("POST", "/v1/rollouts/{}/rollback", {}),
@@ -484,7 +484,7 @@ async def test_what_is_shared_is_used_and_nothing_else(
         half = len(answers) // 2
         assert answers[:half] == answers[half:]
         assert {status for status, _ in answers} == {404}
-    assert await owner.dump() == before
+    assert await owner.dump(traces=False) == before
 
 
 async def same_as_missing(other: Api, method: str, path: str, named: str, body: Any) -> None:

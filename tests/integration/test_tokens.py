@@ -413,3 +413,14 @@ def test_the_command_makes_a_tenant_and_its_token_works(database_url: str, tmp_p
     shown = run(command, ["tenants", "list", "--json"], env=env)
     assert '"tenant": "acme"' in shown.stdout
     assert token not in shown.stdout
+
+
+def test_a_token_that_is_set_is_who_the_command_speaks_for(database_url: str, tmp_path: Path):
+    env = {"DATABASE_URL": database_url, "TALLYSTICK_HOME": str(tmp_path), "TALLYSTICK_URL": None}
+    run = CliRunner().invoke
+    made = run(command, ["tokens", "create", "mei", "--role", "approver"], env=env)
+    (token,) = re.findall("tk_[A-Za-z0-9_-]{43}", made.stdout)
+    assert '"admin"' in run(command, ["whoami", "--json"], env=env).stdout
+    env |= {"TALLYSTICK_TOKEN": token}
+    assert '"mei"' in run(command, ["whoami", "--json"], env=env).stdout
+    assert "[forbidden]" in run(command, ["tokens", "list"], env=env).stderr

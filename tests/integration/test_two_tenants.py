@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from server.tables import SCHEMA
 from tests.api import Api
-from tests.builders import ARGUMENTS, SEND_INVOICE, a_contract
+from tests.builders import ARGUMENTS, SEND_INVOICE, a_contract, a_policy
 from tests.fixtures import Owner
 from tests.routes import places
 from tests.sealing import seal_all
@@ -38,10 +38,12 @@ class Names:
     capability: str
     run: str
     effect_id: str
+    approval_id: str
     pin_id: str
     token_id: str
     key_id: str
     public_key: str
+    policy: str
     shared_with: str
     owner: str
     worker: dict[str, str]
@@ -56,7 +58,11 @@ class Names:
         offer = {"owner": self.owner, "name": name, "version": "2.1"}
         holds = f"principal={self.principal}&capability={self.capability}"
         contract, rollout = f"/v1/contracts/{name}/2.1", f"/v1/rollouts/{name}/2.1"
+        policy, principal = f"/v1/policies/{self.policy}", {"principal": self.principal}
+        approval = f"/v1/approvals/{self.approval_id}"
         return {
+            # The first one: later ones are refused, and leave a trace in a run of the caller's own.
+            ("GET", "/v1/runs/{run:path}"): [(f"/v1/runs/{self.run}", None)],
             ("GET", "/v1/contracts"): [(f"/v1/contracts?name={name}", None)],
             ("GET", "/v1/contracts/{name}/{version}"): [(contract, None)],
             ("POST", "/v1/contracts/{name}/{version}/attest"): [(f"{contract}/attest", REASON)],
@@ -89,6 +95,12 @@ class Names:
                 (f"{contract}/signatures", {"key_id": self.key_id, "signature": "00" * 64})
             ],
             ("POST", "/v1/keys/{key_id}/revoke"): [(f"/v1/keys/{self.key_id}/revoke", REASON)],
+            ("GET", "/v1/policies"): [(f"/v1/policies?in_force_for={self.principal}", None)],
+            ("GET", "/v1/policies/{policy}"): [(policy, None), (f"{policy}?revision=1", None)],
+            ("POST", "/v1/policies/{policy}/assignments"): [(f"{policy}/assignments", principal)],
+            ("DELETE", "/v1/policies/{policy}/assignments"): [
+                (f"{policy}/assignments?principal={self.principal}", None)
+            ],
             ("POST", "/v1/tokens/{token_id}/revoke"): [(f"/v1/tokens/{self.token_id}/revoke", {})],
             ("POST", "/v1/tokens/{token_id}/rotate"): [(f"/v1/tokens/{self.token_id}/rotate", {})],
             ("POST", "/v1/rollouts/{name}/{version}/retire"): [(f"{rollout}/retire", REASON)],
@@ -114,6 +126,10 @@ class Names:
             ],
             ("POST", "/v1/effects/{effect_id}/cancel"): [(f"{effect}/cancel", REASON)],
             ("POST", "/v1/effects/{effect_id}/resolve"): [(f"{effect}/resolve", word)],
+            ("GET", "/v1/approvals"): [(f"/v1/approvals?after={self.approval_id}", None)],
+            ("GET", "/v1/approvals/{approval_id}"): [(approval, None)],
+            ("POST", "/v1/approvals/{approval_id}/approve"): [(f"{approval}/approve", {})],
+            ("POST", "/v1/approvals/{approval_id}/reject"): [(f"{approval}/reject", REASON)],
         }
 
     def makings(self) -> dict[tuple[str, str], tuple[str, Any]]:
@@ -127,7 +143,9 @@ class Names:
             ("POST", "/v1/contracts"): ("/v1/contracts", {"document": document}),
             ("POST", "/v1/grants"): ("/v1/grants", grant),
             ("POST", "/v1/keys"): ("/v1/keys", {"name": "key", "public_key": self.public_key}),
+            ("POST", "/v1/policies"): ("/v1/policies", {"text": a_policy(self.policy)}),
             ("POST", "/v1/tokens"): ("/v1/tokens", token),
+            ("PUT", "/v1/runs/{run:path}"): (f"/v1/runs/{self.run}", {"subject": {"id": "C-1"}}),
             ("PUT", "/v1/workers/{worker_id}/heartbeat"): (heartbeat, {"label": "label"}),
         }
 
@@ -141,8 +159,11 @@ class Names:
             self.pin_id,
             self.token_id,
             self.effect_id,
+            self.approval_id,
+            self.run,
             self.key_id,
             self.public_key,
+            self.policy,
             self.worker["worker_id"],
             f" of {self.owner}.",
         ):
@@ -155,7 +176,14 @@ NEW = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|tk_[\w-]{8,43}|sha256:[0-9a-f]{64}"
 )
-NOTHING = ({"contracts": []}, {"grants": []}, {"offers": []}, {"effects": [], "next": None})
+NOTHING = (
+    {"contracts": []},
+    {"grants": []},
+    {"offers": []},
+    {"policies": []},
+    {"effects": [], "next": None},
+    {"approvals": [], "next": None},
+)
 
 # What takes no name: it tells of the caller's own.
 OWN = {
@@ -180,6 +208,8 @@ async def theirs(api: Api) -> Names:
     tool = await api.publish(a_contract())
     await api.ask("PUT", f"/v1/workers/{api.worker_id}/heartbeat", {"label": "theirs"})
     effect = await api.dispatched(tool, key="key-1")
+    asks = await api.publish(a_contract(name="billing.ask", approval="always"))
+    asked = await api.plan(asks, effect="asks")
     pin = {"name": tool["name"], "version": "2.1", "holder": "queue", "ttl_seconds": 60}
     pin_id = (await api.ask("POST", "/v1/pins", pin)).body["pin_id"]
     grant = {"principal": "agent", "capability": "invoice:write:{tenant}"}
@@ -187,6 +217,9 @@ async def theirs(api: Api) -> Names:
     public_key = Signer(7).public_key
     key = {"name": "theirs", "public_key": public_key}
     await api.ask("POST", f"/v1/contracts/{tool['name']}/2.1/shares", {"tenant": "third"})
+    assert (await api.ask("POST", "/v1/policies", {"text": a_policy()})).status == 201
+    assigned = "/v1/policies/safe-refund/assignments"
+    assert (await api.ask("POST", assigned, {"principal": "agent"})).status == 201
     return Names(
         tool=tool,
         credential="billing-api",
@@ -194,10 +227,12 @@ async def theirs(api: Api) -> Names:
         capability="invoice:write:default",
         run="run-1",
         effect_id=effect["effect_id"],
+        approval_id=asked.body["effect_id"],
         pin_id=pin_id,
         key_id=(await api.ask("POST", "/v1/keys", key)).body["key_id"],
         token_id=(await api.ask("GET", "/v1/tokens")).body["tokens"][0]["token_id"],
         public_key=public_key,
+        policy="safe-refund",
         shared_with="third",
         owner="default",
         worker=api.asking(),
@@ -218,10 +253,12 @@ NOBODYS = Names(
     capability="invoice:write:default",
     run="run-9",
     effect_id=f"{uuid4()}.4711",
+    approval_id=f"{uuid4()}.4712",
     pin_id=str(uuid4()),
     token_id=str(uuid4()),
     key_id=Signer(8).key_id,
     public_key=Signer(8).public_key,
+    policy="safe-refunf",
     shared_with="fourth",
     owner="unknown",
     worker={"worker_id": str(uuid4()), "nonce": str(uuid4())},
@@ -230,7 +267,7 @@ NOBODYS = Names(
 
 async def test_not_yours_is_as_if_not_there(api: Api, other: Api, owner: Owner, theirs: Names):
     await other.ask("GET", "/v1/whoami")  # its use is noted, once a minute
-    before = await owner.dump()
+    before = await owner.dump(traces=False)
     real, made_up = theirs.questions(), NOBODYS.questions()
     asked = {(one.method, one.template) for one in places(api.app) if one.template not in OPEN}
     assert asked == real.keys() | theirs.makings().keys() | OWN, "a new route is asked here too"
@@ -242,7 +279,7 @@ async def test_not_yours_is_as_if_not_there(api: Api, other: Api, owner: Owner, 
             missing = await other.http.request(route[0], path_of_none, json=body_of_none)
             assert theirs.hidden(found) == NOBODYS.hidden(missing), (route, body)
             assert found.status_code == 404 or found.json() in NOTHING, (route, found.text)
-    assert await owner.dump() == before
+    assert await owner.dump(traces=False) == before
 
 
 async def test_what_another_has_of_that_name_is_made_as_any(other: Api, theirs: Names):
@@ -256,7 +293,7 @@ async def test_what_another_has_of_that_name_is_made_as_any(other: Api, theirs: 
 
 
 async def test_each_tenant_has_its_own_of_the_same_name(api: Api, other: Api, theirs: Names):
-    lists = ("contracts", "credentials", "grants", "pins", "workers", "effects")
+    lists = ("contracts", "credentials", "grants", "pins", "policies", "workers", "effects")
     assert len((await other.ask("GET", "/v1/tokens")).body["tokens"]) == 1
     paths = [*(f"/v1/{listed}" for listed in lists), f"/v1/effects/{theirs.effect_id}"]
     for listed, path in zip(lists, paths, strict=False):
@@ -309,6 +346,7 @@ async def full(api: Api, owner: Owner, theirs: Names) -> Names:
     await api.cancel((await api.plan(tool, effect="cancelled")).body)
     card = await api.publish(a_contract(name="billing.card", input_schema=CARD))
     assert (await api.plan(card, effect="card", arguments={"card": "4111"})).status == 201
+    await governed(api)
     await api.publish(a_contract(version="3.0"))
     assert (await api.retire(tool)).code == "contract_in_use", "and it has a closing mark"
     path = f"/v1/contracts/{tool['name']}/2.1/signatures"
@@ -318,6 +356,36 @@ async def full(api: Api, owner: Owner, theirs: Names) -> Names:
     await accepted_of(owner, api)
     await seal_all(api)
     return theirs
+
+
+GOVERNED = """\
+version: "0.2"
+id: governed
+title: Of everything something
+defaults: {unknown_tools: block}
+tools:
+  billing.governed: {risk: write}
+facts:
+  - {name: invoice, from_tool: billing.governed, path: invoice_id}
+budgets:
+  limits:
+    - {name: invoices, tools: [billing.governed], max: 10, per: tenant}
+"""
+
+
+async def governed(api: Api) -> None:
+    """Let a call of the first tenant run under a policy, and another one be refused."""
+    tool = await api.publish(a_contract(name="billing.governed"))
+    assert (await api.ask("POST", "/v1/policies", {"text": GOVERNED})).status == 201
+    path = "/v1/policies/governed/assignments"
+    assert (await api.ask("POST", path, {"principal": "admin"})).status == 201
+    done = await api.dispatched(tool, effect="governed")
+    await api.report(done, "succeeded", result={"invoice_id": "I-1"})
+    assert (await api.plan(tool, effect="refused", arguments={})).code == "invalid_arguments"
+    subject = {"subject": {"customer_id": "C-42"}}
+    assert (await api.ask("PUT", "/v1/runs/run-1", subject)).status == 201
+    unassigned = {"principal": "admin"}
+    assert (await api.http.delete(path, params=unassigned)).status_code in (200, 204)
 
 
 async def accepted_of(owner: Owner, api: Api) -> None:

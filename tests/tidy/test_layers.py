@@ -29,6 +29,21 @@ FORBIDDEN = [
         "import tallystick.compatibility.judging",
         "The comparison points one way",
     ),
+    (
+        "sdk/src/tallystick/policy/terms.py",
+        "import tallystick.policy.policy",
+        "The policy points one way",
+    ),
+    (
+        "sdk/src/tallystick/gates/denial.py",
+        "import tallystick.gates.policy",
+        "The gates point one way",
+    ),
+    (
+        "sdk/src/tallystick/runtime/trace.py",
+        "import tallystick.runtime.passage",
+        "The runtime points one way",
+    ),
     ("access/store.py", "import access.oidc", "Inside the access"),
     ("registry/tables.py", "import registry.store", "Inside the registry"),
     ("ledger/store.py", "import ledger.service", "Inside the ledger"),
