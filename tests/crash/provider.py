@@ -117,7 +117,13 @@ class _Desk(BaseHTTPRequestHandler):
             self._answer(200, _shown(booking))
 
     def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        length = int(self.headers["Content-Length"])
+        content = self.rfile.read(length)
+        if len(content) < length:
+            # Its sender was killed halfway: what is not whole is no request (RFC 9112, section 8).
+            self.close_connection = True
+            return
+        text = content.decode()
         request = Line(
             kind=self.path.removeprefix("/"),
             effect_id=self.headers["Effect-Id"],
