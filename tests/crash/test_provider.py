@@ -19,7 +19,7 @@ def test_half_a_request_is_none(tmp_path: Path):
         serving = Thread(target=provider.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         try:
-            with socket.create_connection(provider.server_address) as worker:
+            with socket.create_connection(("127.0.0.1", provider.server_address[1])) as worker:
                 worker.sendall(HEAD + b'{"item": 1, ')
                 worker.shutdown(socket.SHUT_WR)
                 assert worker.recv(1024) == b""
