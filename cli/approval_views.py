@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
+from cli.table import new_table
 from cli.views import fields, listing, policy_revision
 from tallystick.canonical import Json
 from tallystick.plain import plain
@@ -43,9 +43,7 @@ def approvals(answer: JsonObject, *, now: datetime) -> Sequence[RenderableType]:
     """The table of `approvals list`: an id fits whole on 80 columns, with the call below it."""
     if not answer["approvals"]:
         return [Text("No approval matches.")]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Approval", overflow="fold")
-    table.add_column("Status", overflow="fold")
+    table = new_table("Approval", "Status")
     for each in answer["approvals"]:
         lines = (
             Text(plain(each["approval_id"])),

@@ -9,12 +9,12 @@ from typing import Annotated, BinaryIO
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cli import views
 from cli.command import NOWHERE, ExitCode, Invocation, command
 from cli.connection import JsonObject
+from cli.table import add_row, new_table
 from tallystick.edwards import has_prime_order
 from tallystick.errors import InvalidRequest
 from tallystick.plain import plain
@@ -141,18 +141,18 @@ def _written_whole(file: Path) -> Generator[BinaryIO]:
 def _seals(answer: JsonObject) -> Sequence[RenderableType]:
     if not answer["seals"]:
         return [Text("Nothing is sealed yet.")]
-    table = _table("Seal", "Sealed", "Records", "Digest")
+    table = new_table("Seal", "Sealed", "Records", "Digest")
     for seal in answer["seals"]:
         when = str(seal["sealed_at"])[:19].replace("T", " ") + "Z"
-        _row(table, seal["number"], when, seal["leaves"], seal["digest"])
+        add_row(table, seal["number"], when, seal["leaves"], seal["digest"])
     more = answer["next"]
     return [table, Text(f"There are more: --before {plain(more)}")] if more else [table]
 
 
 def _keys(answer: JsonObject) -> Sequence[RenderableType]:
-    table = _table("Key", "Public key", "")
+    table = new_table("Key", "Public key", "")
     for key in answer["keys"]:
-        _row(table, key["key_id"], key["public_key"], "current" if key["is_current"] else "")
+        add_row(table, key["key_id"], key["public_key"], "current" if key["is_current"] else "")
     return [table]
 
 
@@ -176,23 +176,12 @@ def _report(answer: JsonObject) -> Sequence[RenderableType]:
             Text("The keys are the export's own word: give --key with one that was kept elsewhere.")
         )
     if answer["faults"]:
-        table = _table("Line", "Seal", "What", "Why")
+        table = new_table("Line", "Seal", "What", "Why")
         for fault in answer["faults"]:
-            _row(
+            add_row(
                 table, fault["line"], fault["seal"], fault["row"] or fault["code"], fault["detail"]
             )
         parts.append(table)
     if count > len(answer["faults"]):
         parts.append(Text(f"{count - len(answer['faults'])} more are not shown."))
     return parts
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _row(table: Table, *cells: object) -> None:
-    table.add_row(*(Text(plain(cell)) for cell in cells))

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.connection import JsonObject
+from cli.table import new_table
 from cli.views import STYLES, fields
 from tallystick.plain import plain
 
@@ -47,10 +48,8 @@ def trace(answer: JsonObject) -> Sequence[RenderableType]:
 
 
 def _table(entries: Sequence[JsonObject]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Time (UTC)", no_wrap=True)
-    for title in ("Call", "Decision", "Came to", "By"):
-        table.add_column(title, overflow="fold")
+    table = new_table("Time (UTC)", "Call", "Decision", "Came to", "By")
+    table.columns[0].no_wrap = True
     day = ""
     for each in entries:
         at = datetime.fromisoformat(each["at"]).astimezone(UTC)

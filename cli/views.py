@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cli.connection import JsonObject
 from cli.hints import HINTS
+from cli.table import add_row, cell_text, new_table
 from tallystick.plain import plain
 
 STYLES: Final[Mapping[str, str]] = {
@@ -38,11 +39,11 @@ STYLES: Final[Mapping[str, str]] = {
 
 def problem(document: JsonObject) -> Sequence[RenderableType]:
     """The sentence, its code, where it points, what can be done, and what stands in the way."""
-    line = Text.assemble(("Error: ", "bold red"), _text(document["detail"]))
+    line = Text.assemble(("Error: ", "bold red"), cell_text(document["detail"]))
     line.append(f" [{plain(document['code'])}]", "dim")
     lines = [line]
     if document.get("pointer"):
-        lines.append(Text.assemble(("  at   ", "dim"), _text(document["pointer"])))
+        lines.append(Text.assemble(("  at   ", "dim"), cell_text(document["pointer"])))
     if document["code"] in HINTS:
         lines.append(Text.assemble(("  hint ", "dim"), HINTS[document["code"]]))
     facts = document["facts"]
@@ -67,10 +68,12 @@ def references(facts: JsonObject) -> int:
 
 
 def _blockers(blockers: Sequence[JsonObject]) -> Table:
-    table = _table("What", "Count", "What clears it", "Earliest")
+    table = new_table("What", "Count", "What clears it", "Earliest")
     for blocker in blockers:
         what = " ".join(str(blocker[key]) for key in ("kind", "state") if blocker.get(key))
-        _row(table, what, blocker["count"], blocker.get("clears"), _time(blocker.get("earliest")))
+        add_row(
+            table, what, blocker["count"], blocker.get("clears"), _time(blocker.get("earliest"))
+        )
     return table
 
 
@@ -88,12 +91,12 @@ def prepared(answer: JsonObject) -> Sequence[RenderableType]:
 
 def version(answer: JsonObject) -> Sequence[RenderableType]:
     """The release, in one line."""
-    return [_text(f"tallystick {answer['version']}")]
+    return [cell_text(f"tallystick {answer['version']}")]
 
 
 def reconciling(answer: JsonObject) -> Sequence[RenderableType]:
     """That the reconciler begins, for it says nothing more."""
-    return [_text(f"Reconciling until stopped, with the data in {answer['home']}.")]
+    return [cell_text(f"Reconciling until stopped, with the data in {answer['home']}.")]
 
 
 def nothing(_answer: JsonObject) -> Sequence[RenderableType]:
@@ -136,13 +139,13 @@ def contracts(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `list`."""
     if not answer["contracts"]:
         return [Text("No contract matches.")]
-    table = _table("Contract", "State", "Effect class", "Credential")
+    table = new_table("Contract", "State", "Effect class", "Credential")
     for each in answer["contracts"]:
         short = each["schema_hash"].removeprefix("sha256:")[:16]
         signed = "  signed" if any(one["is_valid"] for one in each.get("signatures", ())) else ""
         shared = f"  shared by {each['owner']}" if each.get("owner") else ""
         name = Text.assemble(_name(each), "\n", (plain(short + signed + shared), "dim"))
-        _row(table, name, _state(_lifecycle(each)), each["effect_class"], _credential(each))
+        add_row(table, name, _state(_lifecycle(each)), each["effect_class"], _credential(each))
     return [table]
 
 
@@ -199,16 +202,16 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `effects list`: two lines an effect, so that an id fits whole on 80 columns."""
     if not answer["effects"]:
         return [Text("No effect matches.")]
-    table = _table("Effect", "State")
+    table = new_table("Effect", "State")
     for each in answer["effects"]:
-        what = Text.assemble(_text(each["effect_id"]), "\n", (_tool(each), "dim"))
+        what = Text.assemble(cell_text(each["effect_id"]), "\n", (_tool(each), "dim"))
         if each.get("reason"):
-            what.append("\n").append(_text(each["reason"]))
+            what.append("\n").append(cell_text(each["reason"]))
         state = Text.assemble(_state(each["state"]), "\n", (_time(each["planned_at"]), "dim"))
         table.add_row(what, state)
     if not answer["next"]:
         return [table]
-    return [table, Text.assemble("There are more: --after ", _text(answer["next"]))]
+    return [table, Text.assemble("There are more: --after ", cell_text(answer["next"]))]
 
 
 def effect(answer: JsonObject) -> Sequence[RenderableType]:
@@ -305,12 +308,12 @@ def grants(answer: JsonObject) -> Sequence[RenderableType]:
 
 def tokens(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `tokens list`."""
-    table = _table("Token", "Principal", "Roles", "State", "Expires", "Last used")
+    table = new_table("Token", "Principal", "Roles", "State", "Expires", "Last used")
     for each in answer["tokens"]:
         shown = plain(f"{each['name']}  {each['prefix']}")
         name = Text.assemble(shown, "\n", (plain(each["token_id"]), "dim"))
         times = (_time(each["expires_at"]), _time(each["last_used_at"]))
-        _row(table, name, each["principal"], ", ".join(each["roles"]), each["state"], *times)
+        add_row(table, name, each["principal"], ", ".join(each["roles"]), each["state"], *times)
     return [table]
 
 
@@ -342,24 +345,13 @@ def policy_revision(policy: JsonObject | None) -> str | None:
     return f"{policy['policy']} revision {policy['revision']}" if policy else None
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _row(table: Table, *cells: object) -> None:
-    table.add_row(*(_text(cell) for cell in cells))
-
-
 def _rows(rows: Iterable[JsonObject], columns: Mapping[str, str]) -> Table:
-    table = _table()
+    table = new_table()
     for name, title in columns.items():
         whole = _is_time(name) or name.endswith("state")
         table.add_column(title, overflow="fold", no_wrap=whole)
     for row in rows:
-        _row(table, *(_cell(name, row.get(name)) for name in columns))
+        add_row(table, *(_cell(name, row.get(name)) for name in columns))
     return table
 
 
@@ -378,7 +370,7 @@ def _fields(values: JsonObject) -> Text:
     shown = {name: value for name, value in values.items() if value not in (None, "")}
     width = max(map(len, shown), default=0)
     lines = (
-        Text.assemble((f"  {name.replace('_', ' '):<{width}}  ", "dim"), _text(value))
+        Text.assemble((f"  {name.replace('_', ' '):<{width}}  ", "dim"), cell_text(value))
         for name, value in shown.items()
     )
     return Text("\n").join(lines)
@@ -387,10 +379,6 @@ def _fields(values: JsonObject) -> Text:
 def _json(value: object) -> Text:
     lines = json.dumps(value, indent=2, ensure_ascii=False).split("\n")
     return JSONHighlighter()("\n".join(map(plain, lines)))
-
-
-def _text(value: object) -> Text:
-    return value if isinstance(value, Text) else Text(plain(value))
 
 
 def _state(state: str) -> Text:
