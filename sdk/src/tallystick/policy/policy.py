@@ -4,52 +4,26 @@ Read once, from YAML as `docs/policy.md` has it; then frozen, with everything in
 decision needs. Pure, but for `Policy.load`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as File
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from tallystick.canonical import Json, digest
-from tallystick.document import Mark
 from tallystick.policy.fault import Fault, invalid
 from tallystick.policy.reading import POLICY_BYTES_MAX, Reading, read_document, read_text
-from tallystick.policy.terms import CallBudget, Decision, Fact, Limit, Risk, Rule
+from tallystick.policy.terms import Fact, Risk, Rule
 
 _Part = TypeVar("_Part", Rule, Fact)
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
+class Policy(Reading):
     """One policy. Built by `parse`, `load` or `of`, which refuse a wrong document.
 
     Equal documents make equal policies.
-
-    Args:
-        document: The document as a JSON value: what the digest is taken of.
-        version: The version of the language, "0.1" or "0.2".
-        id: Its name.
-        title: What it is for, in a few words; empty if it does not say.
-        unknown_tools: What becomes of calls of tools that it does not declare.
-        tools: The tools that it declares, with their risk.
-        facts: What it captures from results.
-        budgets: How many calls a run may make.
-        limits: The budgets of its own making.
-        rules: Its rules, in order.
-        marks: Where in the text each part stands, by JSON Pointer; empty without a text.
     """
-
-    document: Mapping[str, Json]
-    version: Literal["0.1", "0.2"]
-    id: str
-    title: str
-    unknown_tools: Decision
-    tools: Mapping[str, Risk]
-    facts: tuple[Fact, ...]
-    budgets: tuple[CallBudget, ...]
-    limits: tuple[Limit, ...]
-    rules: tuple[Rule, ...]
-    marks: Mapping[str, Mark] = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> "Policy":
@@ -60,7 +34,7 @@ class Policy:
                 its line and column.
             TooLarge: It is longer than `POLICY_BYTES_MAX` bytes.
         """
-        return cls._of(read_text(text))
+        return cls(**vars(read_text(text)))
 
     @classmethod
     def of(cls, document: Json) -> "Policy":
@@ -70,7 +44,7 @@ class Policy:
             InvalidPolicy: As `parse`.
             TooLarge: As `parse`, of its canonical form.
         """
-        return cls._of(read_document(document))
+        return cls(**vars(read_document(document)))
 
     @classmethod
     def load(cls, path: str | File) -> "Policy":
@@ -89,22 +63,6 @@ class Policy:
         except UnicodeDecodeError as error:
             raise invalid([Fault(f"byte {error.start} is not UTF-8")]) from None
         return cls.parse(text)
-
-    @classmethod
-    def _of(cls, reading: Reading) -> "Policy":
-        return cls(
-            document=reading.document,
-            version=reading.version,
-            id=reading.id,
-            title=reading.title,
-            unknown_tools=reading.unknown_tools,
-            tools=reading.tools,
-            facts=reading.facts,
-            budgets=reading.budgets,
-            limits=reading.limits,
-            rules=reading.rules,
-            marks=reading.marks,
-        )
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Policy) else NotImplemented

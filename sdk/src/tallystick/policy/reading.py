@@ -6,7 +6,7 @@ says "0.1", so that an old reader never takes a policy for less than it says. No
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, Literal, cast
@@ -79,9 +79,23 @@ class _Per(StrEnum):
     TENANT = "tenant"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Reading:
-    """A document that was read; the fields are those of a policy."""
+    """A document that was read.
+
+    Args:
+        document: The document as a JSON value: what the digest is taken of.
+        version: The version of the language, "0.1" or "0.2".
+        id: Its name.
+        title: What it is for, in a few words; empty if it does not say.
+        unknown_tools: What becomes of calls of tools that it does not declare.
+        tools: The tools that it declares, with their risk.
+        facts: What it captures from results.
+        budgets: How many calls a run may make.
+        limits: The budgets of its own making.
+        rules: Its rules, in order.
+        marks: Where in the text each part stands, by JSON Pointer; empty without a text.
+    """
 
     document: Mapping[str, Json]
     version: Literal["0.1", "0.2"]
@@ -93,7 +107,7 @@ class Reading:
     budgets: tuple[CallBudget, ...]
     limits: tuple[Limit, ...]
     rules: tuple[Rule, ...]
-    marks: Mapping[str, Mark]
+    marks: Mapping[str, Mark] = field(repr=False)
 
 
 def read_text(text: str) -> Reading:
