@@ -9,7 +9,9 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -128,19 +130,21 @@ def digest(value: Json) -> str:
     return f"sha256:{hashlib.sha256(canonical_bytes(value)).hexdigest()}"
 
 
+def values_in(value: Json) -> Iterator[Json]:
+    """Yield a value and every value that it is made of, in no particular order."""
+    pending = [value]
+    while pending:
+        found = pending.pop()
+        yield found
+        if isinstance(found, dict):
+            pending.extend(found.values())
+        elif isinstance(found, list):
+            pending.extend(found)
+
+
 def count_values(value: Json, limit: int) -> int:
-    """Return of how many values a value is made, as far as that is not more than a limit."""
-    count, pending = 0, [value]
-    while pending and count <= limit:
-        count += 1
-        match pending.pop():
-            case dict() as members:
-                pending.extend(members.values())
-            case list() as items:
-                pending.extend(items)
-            case _:
-                pass
-    return count
+    """Return of how many values a value is made: of more than a limit, one more than that."""
+    return sum(1 for _ in islice(values_in(value), max(limit + 1, 0)))
 
 
 def pointer_join(*tokens: str | int) -> str:

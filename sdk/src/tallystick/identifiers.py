@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from tallystick.canonical import Json, Missing, pointer_join, pointer_split, resolve_pointer
+from tallystick.canonical import (
+    Json,
+    Missing,
+    pointer_join,
+    pointer_split,
+    resolve_pointer,
+    values_in,
+)
 
 Identifier: TypeAlias = str | int
 """What names an object. The text `"7"` and the number 7 are two."""
@@ -158,15 +165,8 @@ def owner_told(
 
 def identifiers_in(result: Json) -> Iterator[Identifier]:
     """Yield every identifier that a result holds: its texts, whole numbers and members' names."""
-    pending = [result]
-    while pending:
-        match pending.pop():
-            case dict() as members:
-                yield from members
-                pending.extend(members.values())
-            case list() as items:
-                pending.extend(items)
-            case value:
-                found = identifier_of(value)
-                if found is not None:
-                    yield found
+    for value in values_in(result):
+        if isinstance(value, dict):
+            yield from value
+        elif (found := identifier_of(value)) is not None:
+            yield found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tallystick.canonical import Json, MalformedJson, parse_json
+from tallystick.canonical import Json, MalformedJson, parse_json, values_in
 from tallystick.errors import InvalidResult, InvalidTrace, NeedsHuman
 from tallystick.policy.call import Call
 from tallystick.policy.terms import Decision
@@ -109,18 +109,7 @@ def read_calls(text: str) -> Iterator[RecordedCall]:
 
 def has_redaction(value: Json) -> bool:
     """Return whether some part of a value is redacted."""
-    pending = [value]
-    while pending:
-        match pending.pop():
-            case dict() as members if REDACTED in members:
-                return True
-            case dict() as members:
-                pending.extend(members.values())
-            case list() as items:
-                pending.extend(items)
-            case _:
-                pass
-    return False
+    return any(isinstance(each, dict) and REDACTED in each for each in values_in(value))
 
 
 def _recorded(line: str, number: int) -> RecordedCall | None:
