@@ -116,6 +116,7 @@ class RegistryStore:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._contracts: dict[UUID, Contract] = {}
 
     # --- contracts ------------------------------------------------------------------------------
 
@@ -152,6 +153,15 @@ class RegistryStore:
         assert found, "a ledger row names a contract that the registry does not hold"
         return found[0]
 
+    async def contract(self, contract_id: UUID) -> Contract:
+        """Return the contract of a version that is known to exist.
+
+        It never changes, as its standing does: so it is read once in a transaction.
+        """
+        if contract_id not in self._contracts:
+            await self.entry_by_id(contract_id)
+        return self._contracts[contract_id]
+
     async def entries(self, *, name: str | None = None) -> list[Entry]:
         """Return the tenant's own versions, or those of one name, in publishing order."""
         return await self._entries(_ENTRY + _OWN, {"name": name})
@@ -166,6 +176,7 @@ class RegistryStore:
             rows = await cursor.fetchall()
         for row in rows:
             row["contract"] = contract = _contract(row.pop("document"))
+            self._contracts[row["contract_id"]] = contract
             if contract.credential is None:
                 row["credential_current"] = 0
             row["lifecycle"] = Lifecycle(row["lifecycle"])

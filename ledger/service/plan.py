@@ -21,7 +21,7 @@ from ledger.refused import GateRefusal, Refused
 from ledger.service import approvals, gates
 from ledger.service.dispatch import dispatch, dispatch_answer
 from ledger.service.gates import Ruling
-from ledger.service.view import Ledger, View, view_of
+from ledger.service.view import Ledger, View, contract_of, view_of
 from ledger.state import State
 from registry import lease as leases
 from registry.entry import Entry
@@ -116,9 +116,8 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
 
     It stays on its recorded contract, whatever version is presented now.
     """
-    entry = await ledger.registry.entry_by_id(found.contract_id)
     again = operation_fingerprint(
-        entry.contract,
+        await contract_of(ledger, found),
         request.arguments,
         tenant_id=ledger.caller.tenant_id,
         keys=ledger.keys,
@@ -276,7 +275,7 @@ async def _hold_to_version(
 ) -> None:
     used = await ledger.store.tool_version(effect_id.run_id, entry.contract.name, entry.contract_id)
     if used != entry.contract_id:
-        other = (await ledger.registry.entry_by_id(used)).contract.version
+        other = (await ledger.registry.contract(used)).version
         raise MixedVersions(
             f"Run {request.run!r} uses {entry.contract.name}@{other} already.",
             facts={"run": request.run, "uses": str(other)},

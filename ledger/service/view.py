@@ -101,7 +101,7 @@ async def found(ledger: Ledger, effect_id: EffectId) -> Effect:
 
 async def contract_of(ledger: Ledger, effect: Effect) -> Contract:
     """Return the contract that is recorded with an effect."""
-    return (await ledger.registry.entry_by_id(effect.contract_id)).contract
+    return await ledger.registry.contract(effect.contract_id)
 
 
 async def view_of(ledger: Ledger, effect: Effect) -> View:
