@@ -175,7 +175,7 @@ def _calls(tool: str, history: History, *, of_any_outcome: bool) -> int:
     tally = history.tallies.get(tool)
     if tally is None:
         return 0
-    # A further attempt of a call spends no budget again: its history has successes alone.
+    # Of a history that was told in parts, successes may be all that is known.
     return max(tally.dispatched, tally.succeeded) if of_any_outcome else tally.succeeded
 
 
