@@ -12,7 +12,6 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from kernel.scope import Connection, Result, Work
 from tallystick.errors import RegistryUnavailable
 
-SERVICE_ROLE: Final = "tallystick_service"
 _TRIES_MAX: Final = 4
 _WAIT_SECONDS: Final = 10
 # The pool doubles the pause between its attempts until it gives up, and a request begins anew. With

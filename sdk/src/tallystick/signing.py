@@ -12,7 +12,6 @@ from typing import Final
 from tallystick.edwards import has_prime_order
 from tallystick.errors import InvalidRequest
 
-SIGNATURE_BYTES: Final = 64
 PUBLIC_KEY_PATTERN: Final = "^[0-9a-f]{64}$"
 SIGNATURE_PATTERN: Final = "^[0-9a-f]{128}$"
 KEY_ID_PATTERN: Final = "^ed25519:[0-9a-f]{16}$"
