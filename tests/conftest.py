@@ -91,11 +91,10 @@ def database(server_url: str, *, template: str = "template1", owner: str = "") -
     name = f"test_{uuid4().hex}"
     url = make_url(server_url).set(database=name)
     make = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(template))
-    administer(server_url, make)
     if owner:
-        give = SQL("ALTER DATABASE {} OWNER TO {}").format(Identifier(name), Identifier(owner))
-        administer(server_url, give)
+        make += SQL(" OWNER {}").format(Identifier(owner))
         url = url.set(username=owner, password=password_of(owner))
+    administer(server_url, make)
     try:
         yield url.render_as_string(hide_password=False)
     finally:
