@@ -18,10 +18,10 @@ from tallystick.policy.history import History
 from tallystick.policy.limits import limits_of, units_of
 from tallystick.policy.policy import Policy
 from tallystick.policy.terms import (
-    RISKS,
     Condition,
     Decision,
     Operand,
+    Risk,
     Rule,
     RuleType,
     Source,
@@ -104,14 +104,13 @@ def _unknown_tool(policy: Policy, call: Call) -> Iterator[Finding]:
 def _call_budgets(policy: Policy, call: Call, history: History) -> Iterator[Finding]:
     if not policy.budgets:
         return
-    rank = RISKS.index(policy.counted_risk_of(call.tool))
-    made = [0 for _ in RISKS]
+    rank = policy.counted_risk_of(call.tool).rank
+    made = [0] * len(Risk)
     for tool, tally in history.tallies.items():
-        made[RISKS.index(policy.counted_risk_of(tool))] += tally.dispatched
+        made[policy.counted_risk_of(tool).rank] += tally.dispatched
     for budget in policy.budgets:
-        least = RISKS.index(budget.risk)
-        if rank >= least:
-            rule, spent = f"budgets.{budget.name}", sum(made[least:])
+        if rank >= budget.risk.rank:
+            rule, spent = f"budgets.{budget.name}", sum(made[budget.risk.rank :])
             fired = spent >= budget.max
             yield Finding(rule, Decision.BLOCK, budget, True, fired, before=spent, units=1)  # noqa: FBT003
 

@@ -17,6 +17,12 @@ class Risk(StrEnum):
     WRITE = "write"
     HIGH_RISK = "high_risk"
 
+    rank: int
+    """How grave it is: 0 for the least."""
+
+    def __init__(self, _value: str) -> None:
+        self.rank = len(type(self).__members__)
+
 
 class Decision(StrEnum):
     """What becomes of a call; a later one beats an earlier one."""
@@ -26,7 +32,6 @@ class Decision(StrEnum):
     BLOCK = "block"
 
 
-RISKS: Final = tuple(Risk)
 SEVERITY: Final = {decision: place for place, decision in enumerate(Decision)}
 
 
@@ -178,7 +183,7 @@ class Limit:
 
     def covers(self, tool: str, risk: Risk) -> bool:
         """Return whether a call of a tool counts."""
-        return RISKS.index(risk) >= RISKS.index(self.risk) if self.risk else tool in self.tools
+        return risk.rank >= self.risk.rank if self.risk else tool in self.tools
 
 
 @dataclass(frozen=True, slots=True)

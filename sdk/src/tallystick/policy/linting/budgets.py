@@ -6,7 +6,7 @@ from decimal import Decimal
 from tallystick.canonical import pointer_join
 from tallystick.policy.linting.lint_finding import LintCode, LintFinding, warning_at
 from tallystick.policy.policy import Policy
-from tallystick.policy.terms import RISKS, CallBudget, Decision, Limit, Risk
+from tallystick.policy.terms import CallBudget, Decision, Limit, Risk
 
 
 def budget_findings(policy: Policy) -> Iterator[LintFinding]:
@@ -22,11 +22,11 @@ def budget_findings(policy: Policy) -> Iterator[LintFinding]:
 def _of_call_budget(policy: Policy, budget: CallBudget) -> Iterator[tuple[LintCode, str]]:
     if budget.max == 0:
         yield LintCode.ZERO_BUDGET, "it allows no such call at all"
-    rank = RISKS.index(budget.risk)
+    rank = budget.risk.rank
     for wider in policy.budgets:
-        if RISKS.index(wider.risk) < rank and wider.max < budget.max:
+        if wider.risk.rank < rank and wider.max < budget.max:
             yield LintCode.LOOSE_BUDGET, f'it is never spent: "{wider.name}" is smaller'
-    has_such = any(RISKS.index(risk) >= rank for risk in policy.tools.values())
+    has_such = any(risk.rank >= rank for risk in policy.tools.values())
     if not has_such and policy.unknown_tools is Decision.BLOCK:
         yield LintCode.NEVER_FIRES, f"no tool has the risk {budget.risk.value}"
 
