@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -114,6 +115,17 @@ class Stage:
             self.services.check_alive()
             yield
             await asyncio.sleep(POLL_SECONDS)
+
+    @asynccontextmanager
+    async def as_operator(self, principal: str) -> AsyncGenerator[Api]:
+        """Speak as another person, by a token of their own."""
+        body = {"name": principal, "principal": principal, "roles": ["operator"]}
+        made = await self.registry.post("tokens", body=body)
+        headers = {"Authorization": f"Bearer {made['token']}"}
+        async with httpx.AsyncClient(
+            base_url=self.services.url, headers=headers, trust_env=False
+        ) as http:
+            yield Api(http)
 
     async def rotate(self, credential: str) -> int:
         """Rotate a credential; return its new version."""

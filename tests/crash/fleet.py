@@ -56,7 +56,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.url = f"http://127.0.0.1:{_free_port()}"
         self.home = self.folder / "home"
-        self.books = self.folder / "books.jsonl"
+        self.books = self.folder / "books.sqlite"
 
     def __enter__(self) -> Self:
         return self
@@ -76,8 +76,8 @@ class Fleet:
 
     def start(self, items: list[scenario.Item]) -> None:
         """Start everything, publish the tools, and let the workers begin."""
-        self._add("provider", "tests.crash.provider", str(self.books), str(self.seed))
-        self.provider_url = f"http://127.0.0.1:{self._first_line('provider')}"
+        self._add("provider", "cli.demo.provider", "--books", str(self.books))
+        self.provider_url = json.loads(self._first_line("provider"))["url"]
         self._add("server", "cli", "serve", "--no-reconcile", "--port", self.url.split(":")[-1])
         self.await_service(START_SECONDS_MAX)
         self._add("reconciler", "cli", "reconcile")

@@ -80,6 +80,22 @@ class Item:
     def arguments(self) -> dict[str, Any]:
         return {"item": self.number, "trouble": self.trouble}
 
+    def fault(self, attempt: int, random: Random) -> str:
+        """Return what an attempt meets at the provider, as a header `Fault`, or nothing."""
+        match self.trouble:
+            case "is_down_at_first" if attempt == 1:
+                return "down"
+            case _ if self.effect_class == "PURE":
+                return ""
+            case "books_late":
+                return f"accepts_late={random.uniform(0.1, BOOKS_LATE_SECONDS_MAX)}"
+            case "answers_late":
+                return f"answers_late={random.uniform(0.2, 2.0)}"
+            case "loses_the_answer" | "declines" as fault:
+                return fault
+            case _:
+                return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -188,7 +204,7 @@ def _document(effect_class: str, version: str, provider_url: str) -> dict[str, A
         document["idempotency"] = {
             "header": "Idempotency-Key",
             "retention_seconds": 86400,
-            "conflict": {"statuses": [409]},
+            "conflict": {"statuses": [422]},
         }
     if effect_class == "REPLAYABLE":
         document["max_duplicates"] = MAX_DUPLICATES
@@ -203,6 +219,7 @@ def _document(effect_class: str, version: str, provider_url: str) -> dict[str, A
                 "absent_statuses": [404],
                 "state": "/status",
                 "applied": ["booked"],
+                "rejected": ["declined"],
                 "reference": "/reference",
                 "bind": {"pointer": "/effect_id", "equals": "effect_id"},
                 "match": {"/body/item": "/item"},

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.books import read_books
 from tests.crash.fleet import Fleet
 from tests.crash.ledger import Record, read_ledger
-from tests.crash.provider import read_books
 from tests.crash.scenario import Item, draw_faults, draw_items
 from tests.crash.verdict import judge
 from tests.crash.worker import read_journals

@@ -8,8 +8,8 @@ import pytest
 
 from ledger.effect import Event
 from tests.crash import verdict
+from tests.crash.books import Line
 from tests.crash.ledger import Answer, Attempt, Record, Standing
-from tests.crash.provider import Line
 from tests.crash.scenario import SETTLE_SECONDS
 from tests.crash.verdict import Case, Rule, judge
 
@@ -29,7 +29,7 @@ def event(fence: int, transition: str, from_state: str, to_state: str, **changes
 
 def line(entry: str, seconds: float, *, fence: int = 1, key: str = "key") -> Line:
     when = at(seconds).timestamp()
-    return Line(entry, "idempotent", "effect", fence, key, "{}", f"{entry}-{seconds}", when)
+    return Line(entry, "invoices", "effect", fence, key, "{}", f"{entry}-{seconds}", when)
 
 
 def a_case(state: str = "SUCCEEDED", **changes: object) -> Case:

@@ -49,6 +49,14 @@ ANSWER_SECONDS_MAX: Final = 5.0
 AGAIN_SECONDS_MIN: Final = 0.5
 AGAIN_SECONDS_MAX: Final = 1.0
 FINAL: Final = CLOSED | {State.QUARANTINED}
+ROUTES: Final = {
+    "IDEMPOTENT": ("POST", "/invoices"),
+    "NON_RETRYABLE": ("POST", "/transfers"),
+    "REPLAYABLE": ("POST", "/messages"),
+    "UNKNOWN": ("POST", "/notes"),
+    "PURE": ("GET", "/customers/C-1"),
+}
+"""What the provider does once for a key, every time that it is asked, or never."""
 EXPECTED: Final = (
     EffectNotRetryable,
     FenceStale,
@@ -188,10 +196,15 @@ class Worker:
         if trouble == "sends_after_its_lease" and is_first and item.effect_class != "REPLAYABLE":
             # It looked at its clock, and then the machine stood still. No fence stops this one.
             time.sleep(_beyond_settlement(random))
-        answer = self._provider.post(
-            f"/{item.effect_class.lower()}",
+        method, path = ROUTES[item.effect_class]
+        told = {"Effect-Id": effect.effect_id, "Fence": str(fence)}
+        if fault := item.fault(attempt, random):
+            told["Fault"] = fault
+        answer = self._provider.request(
+            method,
+            path,
             content=json.dumps(effect.arguments, sort_keys=True),
-            headers=headers | {"Effect-Id": effect.effect_id, "Fence": str(fence)},
+            headers=headers | told,
             # Who does not wait for a late booking asks the ledger to find out, and at once.
             timeout=random.uniform(0.05, 0.5) if trouble == "books_late" else ANSWER_SECONDS_MAX,
         )
@@ -199,10 +212,10 @@ class Worker:
             time.sleep(random.uniform(0, LEASE_SECONDS))
         if trouble == "reports_after_its_lease" and is_first:
             time.sleep(_beyond_settlement(random))
-        if answer.status_code == 422:
+        if answer.status_code == 402:
             effect.failed("declined", "The provider declined.")
         else:
-            reference = answer.raise_for_status().json()["reference"]
+            reference = answer.raise_for_status().json().get("reference", "none")
             effect.succeeded({"reference": reference}, provider_reference=reference)
 
 

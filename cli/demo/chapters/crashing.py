@@ -128,12 +128,12 @@ async def the_recorded_version(stage: Stage) -> None:
 
 
 async def people_decide(stage: Stage) -> None:
-    """Settle the unsent transfer by a person's word, who names a second one."""
+    """Settle the unsent transfer by the words of two people, each with a token of their own."""
     stage.story.chapter(
-        "What a machine must not decide, a person does",
+        "What a machine must not decide, two people do",
         """The unsent transfer is NON_RETRYABLE. The provider does not have it; but a paused worker
-        could still send it, and the bank knows no keys. So it is never sent again, and waits. Who
-        decides is whose token asks, and has to name somebody who agrees: that is a claim.""",
+        could still send it, and the bank knows no keys. So it is never sent again, and waits. One
+        person's word is a proposal; another one's, by a token of their own, makes it so.""",
     )
     effect_id = stage.left["transfer-unsent"]
     try:
@@ -143,28 +143,27 @@ async def people_decide(stage: Stage) -> None:
     else:
         told, state = "it was given to a worker", ""
     stage.check("no worker gets it", ok=state == "QUARANTINED", answer=told)
-    word = {
-        "to": "FAILED",
-        "reason": "never sent",
-        "evidence": "the bank's statement of today",
-    }
     resolve = ("effects", effect_id, "resolve")
+    word = {"to": "FAILED", "reason": "never sent", "evidence": "the bank's statement of today"}
     await stage.refused(
-        "nobody decides it without naming a second person",
-        "invalid_request",
-        stage.registry.post(*resolve, body=word),
-    )
-    word["second"] = "ben@example.com"
-    await stage.refused(
-        "not even then may it be sent again",
+        "nobody may have it sent again",
         "effect_not_retryable",
         stage.registry.post(*resolve, body=word | {"to": "RETRYABLE"}),
     )
     await stage.registry.post(*resolve, body=word)
+    effect = await stage.registry.post(*resolve, body=word)
+    proposal: JsonObject = effect["proposal"] or {}
+    stage.check(
+        "one person, however often, only proposes",
+        ok=effect["state"] == "QUARANTINED" and proposal.get("by") == "admin",
+        answer=f"{effect['state']}; proposed by {proposal.get('by')}: {proposal.get('to')}",
+    )
+    async with stage.as_operator("ben") as ben:
+        await ben.post(*resolve, body=word | {"reason": "I see no payment either"})
     effect = await stage.show(effect_id)
     decided, reason = effect["outcome"]["decided_by"], effect["outcome"]["reason"]
     stage.check(
-        "a person closes it, with a reason and evidence",
-        ok=effect["state"] == "FAILED" and decided == "person:admin" and "ben@" in reason,
+        "a second one closes it, and the record names both",
+        ok=effect["state"] == "FAILED" and decided == "person:ben" and "person:admin" in reason,
         answer=f"{path_of(effect)}; decided by {decided}: {reason}",
     )

@@ -1,19 +1,13 @@
-"""The demo can fail: its checks, its comparison of the books, its story, and its provider."""
+"""The demo can fail: its checks, its comparison of the books, and its story."""
 
-import json
-import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
-import httpx
 import pytest
 from rich.console import Console
 
 from cli.demo.books import compare
 from cli.demo.checks import Checks
 from cli.demo.performance import conduct
-from cli.demo.provider import Books, Provider
 from cli.demo.stage import Stage
 from cli.demo.story import Story
 from cli.demo.tools import documents
@@ -144,89 +138,7 @@ def test_the_contracts_are_valid_and_ask_the_provider_for_evidence():
         "UNKNOWN",
         "NON_RETRYABLE",
     }
-    asked = [contract.evidence.http.url for contract in contracts if contract.evidence]
+    told = [contract.evidence for contract in contracts if contract.evidence]
+    asked = [evidence.http.url for evidence in told if evidence.http]
     assert asked
     assert all(url.startswith("http://127.0.0.1:8000/") for url in asked)
-
-
-# --- the provider ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def books(tmp_path: Path) -> Path:
-    return tmp_path / "books.sqlite"
-
-
-@pytest.fixture
-def provider(books: Path) -> Iterator[httpx.Client]:
-    with Provider(0, Books(books)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        with httpx.Client(base_url=server.url, trust_env=False) as http:
-            yield http
-        server.shutdown()
-        thread.join()
-
-
-def post(
-    provider: httpx.Client, kind: str, body: Any = ARGUMENTS, **headers: str
-) -> httpx.Response:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return provider.post(f"/{kind}", json=body, headers=named)
-
-
-def booked(provider: httpx.Client) -> list[Any]:
-    return provider.get("/books").json()["bookings"]
-
-
-def test_the_same_key_with_the_same_body_is_the_same_booking(provider: httpx.Client):
-    first = post(provider, "invoices", Idempotency_Key="k-1", Effect_Id="e-1")
-    again = post(provider, "invoices", Idempotency_Key="k-1", Effect_Id="e-1")
-    assert (first.status_code, again.status_code) == (201, 200)
-    assert first.json() == again.json()
-    assert len(booked(provider)) == 1
-    assert len(provider.get("/books").json()["requests"]) == 2
-
-
-def test_the_same_key_with_another_body_is_refused(provider: httpx.Client):
-    post(provider, "invoices", Idempotency_Key="k-1")
-    refused = post(provider, "invoices", {"amount_cents": 6}, Idempotency_Key="k-1")
-    assert refused.status_code == 409
-    assert [booking["body"] for booking in booked(provider)] == [ARGUMENTS]
-
-
-def test_what_honours_keys_asks_for_one(provider: httpx.Client):
-    assert post(provider, "invoices").status_code == 400
-    assert booked(provider) == []
-
-
-def test_what_honours_no_keys_books_every_request(provider: httpx.Client):
-    for _ in range(2):
-        post(provider, "transfers", Idempotency_Key="k-1", Effect_Id="e-1")
-    assert len(booked(provider)) == 2
-
-
-def test_a_booking_is_found_by_effect_and_by_key(provider: httpx.Client):
-    made = post(provider, "invoices", Idempotency_Key="k/1", Effect_Id="e.1").json()
-    assert provider.get("/effects/e.1").json() == made
-    assert provider.get("/keys/k%2F1").json() == made
-    assert made["status"] == "booked"
-    assert made["body"] == ARGUMENTS
-
-
-def test_only_a_look_up_says_not_found(provider: httpx.Client):
-    assert provider.get("/effects/e-2").status_code == 404
-    assert provider.get("/keys/k-2").status_code == 404
-    assert provider.get("/efects/e-2").status_code == 400, "a wrong address is no evidence"
-    assert post(provider, "gifts").status_code == 400
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'"text"'])
-def test_what_is_no_object_is_not_booked(provider: httpx.Client, content: bytes):
-    assert provider.post("/transfers", content=content).status_code == 400
-    assert booked(provider) == []
-
-
-def test_the_books_outlive_the_provider(provider: httpx.Client, books: Path):
-    made = post(provider, "transfers", Effect_Id="e-1").json()
-    assert Books(books).by_effect("e-1") == json.loads(json.dumps(made))
