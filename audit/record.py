@@ -25,6 +25,7 @@ SEALED: Final[Mapping[str, tuple[str, ...]]] = {
     "gate_refusal": ("run_id", "refusal_id"),
     "policy_revision": ("tenant_id", "policy", "revision"),
     "registry_event": ("tenant_id", "event_id"),
+    "resolution_event": ("run_id", "number", "step"),
     "run_subject": ("run_id",),
 }
 """Every table whose rows are sealed, by its primary key.

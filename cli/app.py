@@ -19,6 +19,7 @@ from cli import (
     lock,
     policies,
     policy_files,
+    quarantine,
     rollout,
     runs,
     serve,
@@ -46,6 +47,7 @@ app.add_typer(lock.app)
 app.add_typer(keys.signing)
 app.add_typer(rollout.app)
 app.add_typer(effects.app, name="effects", rich_help_panel="Effects")
+app.add_typer(quarantine.app, name="quarantine", rich_help_panel="Effects")
 app.add_typer(approvals.app, name="approvals", rich_help_panel="Effects")
 app.add_typer(runs.app, name="runs", rich_help_panel="Effects")
 app.add_typer(credentials.app, name="credentials", rich_help_panel="Access")

@@ -62,7 +62,7 @@ def approval(answer: JsonObject, *, now: datetime) -> Sequence[RenderableType]:
     parts: list[RenderableType] = [
         Text("  ").join(filter(None, (_call(answer), _status(answer), Text(_left(answer, now))))),
         Text("\nArguments", "bold"),
-        _arguments(answer["arguments"]),
+        arguments(answer["arguments"]),
         Text("\nWhy a person is asked", "bold"),
         *fields(
             {
@@ -130,8 +130,12 @@ def _status(answer: JsonObject) -> Text:
 
 
 def _effect_class(name: str) -> str:
-    meaning = _AGAIN.get(name)
-    return f"{name}: {meaning}" if meaning else name
+    return f"{name}: {meaning(name)}"
+
+
+def meaning(effect_class: str) -> str:
+    """Say what an effect class means to whoever has to decide."""
+    return _AGAIN.get(effect_class, "a class that this release does not know")
 
 
 def _left(answer: JsonObject, now: datetime) -> str:
@@ -154,7 +158,7 @@ def in_words(left: timedelta) -> str:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _arguments(arguments: JsonObject) -> Text:
+def arguments(arguments: JsonObject) -> Text:
     """Lay out the arguments one a line, as JSON; what was redacted is told without quotes."""
     if not arguments:
         return Text("  none", "dim")

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli import views
+from cli import quarantine_views, views
 from cli.command import Invocation, ReasonOption, command
 from ledger.state import State
 
@@ -16,6 +16,9 @@ LIMIT_MAX: Final = 500
 EffectArgument = Annotated[
     str, typer.Argument(metavar="EFFECT_ID", help="As `registry effects list` shows it.")
 ]
+
+
+EvidenceOption = Annotated[str, typer.Option(help="What it rests on: a reference, a document.")]
 
 
 class Decision(StrEnum):
@@ -75,23 +78,34 @@ async def resolve(
     effect: EffectArgument,
     to: Annotated[Decision, typer.Option(case_sensitive=False, help="What is decided.")],
     reason: ReasonOption,
-    evidence: Annotated[str, typer.Option(help="What it rests on: a reference, a document.")],
+    evidence: EvidenceOption,
     by: Annotated[
         str | None,
         typer.Option(help="Who decides: the principal of your token. Another one is refused."),
     ] = None,
-    second: Annotated[
-        str | None,
-        typer.Option(
-            help="Who agrees, for the classes UNKNOWN and NON_RETRYABLE: recorded as your claim."
-        ),
-    ] = None,
 ) -> None:
-    """Decide a quarantined effect, on evidence."""
-    body = {"to": to, "reason": reason, "evidence": evidence, "by": by, "second": second}
+    """Decide a quarantined effect, on evidence. Where it takes two people, the first proposes."""
+    body = {"to": to, "reason": reason, "evidence": evidence, "by": by}
     async with invocation.connect() as api:
         answer = await api.post("effects", effect, "resolve", body=body)
-    invocation.show(answer, views.effect)
+    invocation.show(answer, quarantine_views.decided)
+
+
+@app.command()
+@command()
+async def retry(
+    invocation: Invocation,
+    effect: EffectArgument,
+    reason: ReasonOption,
+    evidence: Annotated[
+        str | None, typer.Option(help="What it rests on, where it rests on anything.")
+    ] = None,
+) -> None:
+    """Let a worker send a quarantined effect again, on its recorded contract and no other."""
+    body = {"reason": reason} | ({"evidence": evidence} if evidence is not None else {})
+    async with invocation.connect() as api:
+        answer = await api.post("effects", effect, "retry", body=body)
+    invocation.show(answer, quarantine_views.decided)
 
 
 @app.command()

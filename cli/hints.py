@@ -16,6 +16,7 @@ HINTS: Final[Mapping[str, str]] = {
     "credential_policy_changed": "After a rotation, `registry attest NAME@VERSION --reason TEXT` "
     "binds the contract to the credential's current version.",
     "effect_class_mismatch": "`registry show NAME@VERSION` shows what is published.",
+    "effect_not_retryable": "`registry quarantine show EFFECT_ID` shows what may be decided.",
     "forbidden": "`registry whoami` shows who you are, and your roles.",
     "illegal_transition": "`registry effects show EFFECT_ID`, `registry approvals show "
     "APPROVAL_ID` and `registry show NAME@VERSION` show the present state.",

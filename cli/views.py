@@ -209,9 +209,12 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
             what.append("\n").append(cell_text(each["reason"]))
         state = Text.assemble(_state(each["state"]), "\n", (_time(each["planned_at"]), "dim"))
         table.add_row(what, state)
-    if not answer["next"]:
-        return [table]
-    return [table, Text.assemble("There are more: --after ", cell_text(answer["next"]))]
+    parts: list[RenderableType] = [table]
+    if answer["next"]:
+        parts.append(Text.assemble("There are more: --after ", cell_text(answer["next"])))
+    if any(each["state"] == "QUARANTINED" for each in answer["effects"]):
+        parts.append(Text("Next: `registry quarantine list` says what waits for a person.", "dim"))
+    return parts
 
 
 def effect(answer: JsonObject) -> Sequence[RenderableType]:
@@ -232,6 +235,8 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
                 "reason": answer.get("reason"),
                 "policy": policy_revision(answer.get("policy")),
                 "approval": approval["status"] if approval else None,
+                "takes the place of": answer.get("supersedes"),
+                "went on as": answer.get("superseded_by"),
                 "arguments": answer["arguments"],
                 **_outcome(answer.get("outcome") or {}),
             }

@@ -11,8 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from ledger.effect import OpenEffect, Step, last_step, step, worker_actor
+from ledger.evidence import Answer
 from ledger.horizon import why_no_attempt
-from ledger.settlement import Answer
 from ledger.state import State
 from tallystick.effect_class import TRAITS, EffectClass
 from tallystick.errors import (

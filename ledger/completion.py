@@ -8,7 +8,8 @@ from typing import Final
 from uuid import UUID
 
 from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step, worker_actor
-from ledger.settlement import Answer, unknown
+from ledger.evidence import Answer
+from ledger.settlement import unknown
 from ledger.state import State
 from tallystick.canonical import Json
 from tallystick.effect_class import EffectClass

@@ -1,5 +1,6 @@
 """The values of the ledger, and the steps between them. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -25,6 +26,7 @@ class Effect:
 
     ``arguments`` have every x-sensitive value redacted. Both fingerprints were made under
     ``key_id``. ``policy`` and its revision are those that were in force, None where none was.
+    ``supersedes`` is the effect of the same run whose place it took, on another version.
     """
 
     id: EffectId
@@ -48,6 +50,7 @@ class Effect:
     planned_at: datetime
     policy: str | None = None
     policy_revision: int | None = None
+    supersedes: EffectId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,34 @@ def last_step(
         reason,
         at,
         ending or Ending(),
+    )
+
+
+def reopening(
+    outcome: Outcome, attempts: Sequence["Attempt"], *, actor: str, reason: str, at: datetime
+) -> Step:
+    """Return the step that opens a closed effect again, for a person (T12).
+
+    ``attempts`` are all that it has, oldest first. Raises IllegalTransition.
+    """
+    check_step("T12", outcome.status, State.QUARANTINED)
+    after = OpenEffect(
+        State.QUARANTINED,
+        outcome.fence + 1,
+        len(attempts),
+        reason,
+        first_dispatched_at=attempts[0].dispatched_at if attempts else None,
+    )
+    return Step(
+        "T12",
+        outcome.status,
+        State.QUARANTINED,
+        after.fence,
+        after.attempt,
+        actor,
+        reason,
+        at,
+        after,
     )
 
 

@@ -16,9 +16,9 @@ from ledger.admission import Worker
 from ledger.completion import Report, Verdict
 from ledger.effect import Outcome
 from ledger.identity import EffectId
+from ledger.quarantine import Word
 from ledger.refused import Refused
 from ledger.service import Dispatch, Ledger, PlanRequest, View
-from ledger.settlement import Resolution
 from ledger.state import State
 from ledger.store import Search
 from registry.http import ReferenceBody
@@ -123,29 +123,6 @@ class CancelBody(Wire):
     reason: Text
 
 
-class ResolveBody(Wire):
-    """A person's word on a quarantined effect.
-
-    Who decides is whose token asks: `by` may say so too, and nobody else. `second` is whom that
-    person claims to agree; nobody asks the second one.
-    """
-
-    to: Literal["SUCCEEDED", "FAILED", "ABANDONED", "RETRYABLE"]
-    reason: Text
-    evidence: Text
-    by: Name | None = None
-    second: Name | None = None
-
-    def resolution(self, principal: str) -> Resolution:
-        """Return the word as a value. Raises InvalidRequest where it is said to be another's."""
-        if self.by not in (None, principal):
-            raise InvalidRequest(
-                "Who decides is whose token asks: leave it out, or name its principal.",
-                pointer="/by",
-            )
-        return Resolution(State(self.to), self.reason, self.evidence, principal, self.second)
-
-
 class HeartbeatBody(Wire):
     """What a worker process calls itself."""
 
@@ -177,6 +154,9 @@ def rendered(view: View) -> dict[str, Any]:
         "planned_at": time_text(effect.planned_at),
         "policy": rendered_policy(effect.policy, effect.policy_revision),
         "approval": rendered_approval(view) if view.approval else None,
+        "proposal": rendered_word(view.proposal) if view.proposal else None,
+        "supersedes": str(effect.supersedes) if effect.supersedes else None,
+        "superseded_by": str(view.superseded_by) if view.superseded_by else None,
         "created": view.created,
         "arguments": effect.arguments,
         "dispatch": _dispatch(view, view.dispatch) if view.dispatch else None,
@@ -213,6 +193,22 @@ def rendered_approval(view: View) -> dict[str, Any]:
         "decided_by": approval.decided_by,
         "decided_at": time_text(approval.decided_at),
         "reason": approval.reason,
+    }
+
+
+def rendered_word(word: Word) -> dict[str, Any]:
+    """Render a person's word on a quarantined effect that takes two of them."""
+    said = word.resolution
+    return {
+        "step": word.step,
+        "fence": word.fence,
+        "status": word.status,
+        "to": said.to_state,
+        "by": said.by,
+        "proposed_by": word.proposed_by,
+        "reason": said.reason,
+        "evidence": said.evidence,
+        "at": time_text(word.at),
     }
 
 
@@ -259,7 +255,7 @@ def ledger_of(scope: Scope, connection: Connection) -> Ledger:
     )
 
 
-async def _answer(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> View:
+async def answered(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> View:
     """Run a use case, commit it, and only then tell its refusal.
 
     The step that it caused is durable; or the line in the trace, where a gate left nothing else.
@@ -299,7 +295,7 @@ async def plan(body: PlanBody, scope: ScopeDep, response: Response) -> dict[str,
     200 when it was there.
     """
     request = body.request(scope.caller.principal)
-    view = await _answer(scope, lambda ledger: service.plan(ledger, request))
+    view = await answered(scope, lambda ledger: service.plan(ledger, request))
     response.status_code = 201 if view.created else 200
     return rendered(view)
 
@@ -327,6 +323,52 @@ async def effects(
     return {"effects": [rendered(view) for view in views], "next": following}
 
 
+async def history(ledger: Ledger, key: EffectId) -> dict[str, Any]:
+    """Render everything that is recorded of an effect, beside the effect itself."""
+    return {
+        "events": [
+            {
+                "number": event.fence,
+                "transition": event.transition,
+                "from_state": event.from_state,
+                "to_state": event.to_state,
+                "fence": event.fence,
+                "attempt": event.attempt,
+                "actor": event.actor,
+                "reason": event.reason,
+                "at": time_text(event.at),
+            }
+            for event in await ledger.store.events(key)
+        ],
+        "attempts": [
+            {
+                "attempt": attempt.attempt,
+                "fence": attempt.fence,
+                "worker_id": str(attempt.worker_id),
+                "credential_version": attempt.credential_version,
+                "dispatched_at": time_text(attempt.dispatched_at),
+                "lease_until": time_text(attempt.lease_until),
+            }
+            for attempt in await ledger.store.attempts(key)
+        ],
+        "evidence": [
+            {
+                "evidence_id": str(evidence.evidence_id),
+                "fence": evidence.fence,
+                "source": evidence.source,
+                "answer": evidence.answer,
+                "provider_reference": evidence.provider_reference,
+                "observed_at": time_text(evidence.observed_at),
+                "received_at": time_text(evidence.received_at),
+                "detail": evidence.detail,
+            }
+            for evidence in await ledger.store.evidence(key)
+        ],
+        "resolutions": [rendered_word(word) for word in await ledger.quarantine.words(key)],
+        "outcomes": [_outcome(outcome) for outcome in await ledger.store.outcomes(key)],
+    }
+
+
 @router.get("/effects/{effect_id}", dependencies=[allow(Permission.READ_EFFECTS)])
 async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
     """Show an effect with everything that is recorded of it."""
@@ -335,47 +377,7 @@ async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
     async def work(connection: Connection) -> dict[str, Any]:
         ledger = ledger_of(scope, connection)
         view = await service.view_of(ledger, await service.found(ledger, key))
-        return rendered(view) | {
-            "events": [
-                {
-                    "number": event.fence,
-                    "transition": event.transition,
-                    "from_state": event.from_state,
-                    "to_state": event.to_state,
-                    "fence": event.fence,
-                    "attempt": event.attempt,
-                    "actor": event.actor,
-                    "reason": event.reason,
-                    "at": time_text(event.at),
-                }
-                for event in await ledger.store.events(key)
-            ],
-            "attempts": [
-                {
-                    "attempt": attempt.attempt,
-                    "fence": attempt.fence,
-                    "worker_id": str(attempt.worker_id),
-                    "credential_version": attempt.credential_version,
-                    "dispatched_at": time_text(attempt.dispatched_at),
-                    "lease_until": time_text(attempt.lease_until),
-                }
-                for attempt in await ledger.store.attempts(key)
-            ],
-            "evidence": [
-                {
-                    "evidence_id": str(evidence.evidence_id),
-                    "fence": evidence.fence,
-                    "source": evidence.source,
-                    "answer": evidence.answer,
-                    "provider_reference": evidence.provider_reference,
-                    "observed_at": time_text(evidence.observed_at),
-                    "received_at": time_text(evidence.received_at),
-                    "detail": evidence.detail,
-                }
-                for evidence in await ledger.store.evidence(key)
-            ],
-            "outcomes": [_outcome(outcome) for outcome in await ledger.store.outcomes(key)],
-        }
+        return rendered(view) | await history(ledger, key)
 
     return await scope.transact(work)
 
@@ -387,7 +389,7 @@ async def dispatch(effect_id: str, body: DispatchBody, scope: ScopeDep) -> dict[
     presented = body.tool.reference(at="/tool") if body.tool else None
     worker = body.worker(scope.caller.principal)
     return rendered(
-        await _answer(scope, lambda ledger: service.dispatch(ledger, key, worker, presented))
+        await answered(scope, lambda ledger: service.dispatch(ledger, key, worker, presented))
     )
 
 
@@ -396,22 +398,14 @@ async def outcome(effect_id: str, body: OutcomeBody, scope: ScopeDep) -> dict[st
     """Report how an attempt ended. A stale report is refused, and kept as evidence."""
     key = EffectId.parse(effect_id)
     told = body.report(scope.caller.principal)
-    return rendered(await _answer(scope, lambda ledger: service.report(ledger, key, told)))
+    return rendered(await answered(scope, lambda ledger: service.report(ledger, key, told)))
 
 
 @router.post("/effects/{effect_id}/cancel", dependencies=[allow(Permission.CANCEL_EFFECTS)])
 async def cancel(effect_id: str, body: CancelBody, scope: ScopeDep) -> dict[str, Any]:
     """Give an effect up before it runs."""
     key = EffectId.parse(effect_id)
-    return rendered(await _answer(scope, lambda ledger: service.cancel(ledger, key, body.reason)))
-
-
-@router.post("/effects/{effect_id}/resolve", dependencies=[allow(Permission.SETTLE_EFFECTS)])
-async def resolve(effect_id: str, body: ResolveBody, scope: ScopeDep) -> dict[str, Any]:
-    """Settle a quarantined effect by a person's word, with a reason and evidence."""
-    key = EffectId.parse(effect_id)
-    word = body.resolution(scope.caller.principal)
-    return rendered(await _answer(scope, lambda ledger: service.resolve(ledger, key, word)))
+    return rendered(await answered(scope, lambda ledger: service.cancel(ledger, key, body.reason)))
 
 
 @router.put("/workers/{worker_id}/heartbeat", dependencies=[allow(Permission.USE_EFFECTS)])

@@ -1,16 +1,15 @@
-"""Decides what time, evidence and people do to an effect (T4 to T6, T8 to T11). Pure."""
+"""Decides what time and evidence do to an effect, and how it is given up. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Final
-from uuid import UUID
 
-from ledger.effect import Ending, OpenEffect, Step, last_step, step
+from ledger.effect import Ending, Evidence, OpenEffect, Step, last_step, step
+from ledger.evidence import Answer, absent_since, conclusion
 from ledger.horizon import last_start, why_no_attempt
 from ledger.state import State
 from tallystick.effect_class import TRAITS, EffectClass
-from tallystick.errors import EffectNotRetryable, IllegalTransition, InvalidRequest
+from tallystick.errors import IllegalTransition
 from tallystick.tool_contract import Contract
 
 CHECKS_MAX: Final = 20
@@ -19,32 +18,26 @@ BACKOFF_SECONDS_MIN: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 600.0
 RECORD_SECONDS: Final = 5.0
 """How long a reconciler may take to record an answer once it has it."""
+ABSENT_SECONDS_MIN: Final = 1.0
+"""How far apart two answers "absent" are at least that are believed."""
 
 
-class Answer(StrEnum):
-    """What a source of evidence says of an effect."""
+def doubted(before: OpenEffect, *, actor: str, reason: str, now: datetime) -> Step:
+    """Return the step of a retryable effect that may have taken effect after all (T13).
 
-    APPLIED = "applied"
-    ABSENT = "absent"
-    IN_PROGRESS = "in_progress"
-    REJECTED = "rejected"
-    UNAVAILABLE = "unavailable"
-    CONTRADICTS = "contradicts"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One answer of a source, as it bears on the decision.
-
-    ``asked_at`` is a time of the database's clock from before the question was sent: what the
-    provider did later is not in the answer. ``evidence_id`` names the row that keeps the answer.
+    The settle window begins anew, and so does the asking.
     """
-
-    answer: Answer
-    asked_at: datetime
-    detail: str
-    provider_reference: str | None = None
-    evidence_id: UUID | None = None
+    return step(
+        before,
+        "T13",
+        State.UNKNOWN,
+        actor=actor,
+        reason=reason,
+        at=now,
+        due_at=now,
+        unknown_since=now,
+        checks=0,
+    )
 
 
 # --- time ---------------------------------------------------------------------------------------
@@ -56,7 +49,7 @@ def claim(before: OpenEffect, contract: Contract, *, actor: str, now: datetime) 
     The lease lasts for as long as the contract lets it wait for an answer, and a little more: one
     that dies in between delays the effect by no more than that.
     """
-    asking_seconds = contract.evidence.http.timeout_seconds if contract.evidence else 0
+    asking_seconds = contract.evidence.timeout_seconds if contract.evidence else 0
     due_at = now + timedelta(seconds=asking_seconds + RECORD_SECONDS)
     return step(
         before, "T5", State.RECONCILING, actor=actor, reason="claimed", at=now, due_at=due_at
@@ -125,45 +118,57 @@ def overdue(before: OpenEffect, contract: Contract, *, actor: str, now: datetime
 def settle(
     before: OpenEffect,
     contract: Contract,
-    finding: Finding | None,
+    finding: Evidence | None,
+    evidence: Sequence[Evidence],
     *,
     actor: str,
     now: datetime,
     jitter: float,
 ) -> Step:
-    """Return the step from RECONCILING that a finding leads to (T6).
+    """Return the step from RECONCILING that a finding and all earlier evidence lead to (T6).
 
-    ``finding`` is None where the contract names no source. ``jitter`` is a number from 0 to 1 that
-    spreads the next questions.
+    ``finding`` is the source's answer, None where there was none to ask. Its ``observed_at`` is a
+    time of the database's clock from before the question was sent: what the provider did later is
+    not in the answer. ``evidence`` is what is recorded beside it and bears on the last attempt.
+    ``jitter`` is a number from 0 to 1 that spreads the next questions.
     """
+    heard = [*evidence, finding] if finding else evidence
+    told = conclusion(heard, contract.effect_class, before.attempt)
+    if told is not None and told.answer == Answer.CONTRADICTS:
+        return _quarantine(before, f"evidence contradicts: {told.detail}", actor, now)
+    if told is not None:
+        return _close(before, told, actor, now)
     if finding is None:
-        return _inconclusive_for_good(before, contract, "no source of evidence", actor, now)
-    match finding.answer:
-        case Answer.APPLIED | Answer.REJECTED:
-            return _close(before, finding, actor, now)
-        case Answer.CONTRADICTS:
-            return _quarantine(before, f"evidence contradicts: {finding.detail}", actor, now)
-        case Answer.ABSENT:
-            return _absent(before, contract, finding, actor, now, jitter)
-        case Answer.IN_PROGRESS | Answer.UNAVAILABLE:
-            return _inconclusive(before, contract, finding, actor, now, jitter)
+        if contract.evidence is None:
+            return _inconclusive_for_good(before, contract, "no source of evidence", actor, now)
+        why = "the provider has sent no message that settles it"
+        return _inconclusive(before, contract, why, actor, now, jitter)
+    if finding.answer == Answer.ABSENT and _can_see(contract):
+        return _absent(before, contract, finding, evidence, actor, now)
+    # Of a source that is not read-after-write, "absent" says nothing either.
+    why = f"{finding.answer}: {finding.detail}"
+    return _inconclusive(before, contract, why, actor, now, jitter)
 
 
-def _close(before: OpenEffect, finding: Finding, actor: str, now: datetime) -> Step:
-    is_applied = finding.answer is Answer.APPLIED
+def _close(before: OpenEffect, told: Evidence, actor: str, now: datetime) -> Step:
+    is_applied = told.answer == Answer.APPLIED
     ending = Ending(
         error_code=None if is_applied else "rejected",
-        error_message=None if is_applied else finding.detail,
-        provider_reference=finding.provider_reference,
-        evidence_id=finding.evidence_id,
+        error_message=None if is_applied else told.detail,
+        provider_reference=told.provider_reference,
+        evidence_id=told.evidence_id,
     )
     status = State.SUCCEEDED if is_applied else State.FAILED
-    reason = f"evidence: {finding.answer}"
+    reason = f"evidence: {told.answer}"
     return last_step(before, "T6", status, actor=actor, reason=reason, at=now, ending=ending)
 
 
+def _can_see(contract: Contract) -> bool:
+    return contract.evidence is not None and contract.evidence.consistency == "read_after_write"
+
+
 def settled_at(before: OpenEffect, contract: Contract) -> datetime:
-    """Return the time from which "absent" is believed.
+    """Return the time from which "absent" counts.
 
     That is after the settle window and the source's own lag.
     """
@@ -176,38 +181,36 @@ def settled_at(before: OpenEffect, contract: Contract) -> datetime:
 def _absent(
     before: OpenEffect,
     contract: Contract,
-    finding: Finding,
+    finding: Evidence,
+    evidence: Sequence[Evidence],
     actor: str,
     now: datetime,
-    jitter: float,
 ) -> Step:
-    if contract.evidence is None or contract.evidence.consistency != "read_after_write":
-        # Such a source may simply not show the effect yet: its "absent" says nothing.
-        return _inconclusive(before, contract, finding, actor, now, jitter)
+    """Believe "absent" once it was said twice, after the window, far enough apart."""
+    assert contract.evidence is not None
     settled = settled_at(before, contract)
-    if finding.asked_at < settled:
-        return step(
-            before,
-            "T6",
-            State.UNKNOWN,
-            actor=actor,
-            reason="absent, but not settled yet",
-            at=now,
-            due_at=max(settled, now),
-        )
+    if finding.observed_at < settled:
+        return _ask_again(before, "absent, but not settled yet", settled, actor, now)
+    apart = timedelta(seconds=max(contract.evidence.lag_seconds, ABSENT_SECONDS_MIN))
+    first = absent_since(evidence, finding, settled) or finding.observed_at
+    if finding.observed_at < first + apart:
+        return _ask_again(before, "absent, to be asked once more", first + apart, actor, now)
     if TRAITS[contract.effect_class].settled_absent == "QUARANTINED":
         reason = f"absent, and an effect of class {contract.effect_class} is never sent again"
         return _quarantine(before, reason, actor, now)
     return _retry(before, contract, "settled: absent", actor, now)
 
 
+def _ask_again(
+    before: OpenEffect, reason: str, due_at: datetime, actor: str, now: datetime
+) -> Step:
+    return step(
+        before, "T6", State.UNKNOWN, actor=actor, reason=reason, at=now, due_at=max(due_at, now)
+    )
+
+
 def _inconclusive(
-    before: OpenEffect,
-    contract: Contract,
-    finding: Finding,
-    actor: str,
-    now: datetime,
-    jitter: float,
+    before: OpenEffect, contract: Contract, why: str, actor: str, now: datetime, jitter: float
 ) -> Step:
     checks = before.checks + 1
     if checks >= CHECKS_MAX:
@@ -217,7 +220,7 @@ def _inconclusive(
         "T6",
         State.UNKNOWN,
         actor=actor,
-        reason=f"{finding.answer}: {finding.detail}",
+        reason=why,
         at=now,
         due_at=now + timedelta(seconds=backoff_seconds(checks, jitter)),
         checks=checks,
@@ -278,66 +281,6 @@ def _quarantine(before: OpenEffect, reason: str, actor: str, now: datetime) -> S
 # --- people -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """A person's word on a quarantined effect, with the evidence that it rests on.
-
-    ``by`` is the principal whose token asked. ``second`` is whom it claims to agree.
-    """
-
-    to_state: State
-    reason: str
-    evidence: str
-    by: str
-    second: str | None = None
-
-
-def resolve(before: OpenEffect, contract: Contract, resolution: Resolution, now: datetime) -> Step:
-    """Return the step that a person decides on (T11).
-
-    Raises:
-        IllegalTransition: The effect is not quarantined.
-        InvalidRequest: A second person is needed and none is named.
-        EffectNotRetryable: It may not be attempted again.
-    """
-    second = resolution.second
-    actor = f"person:{resolution.by}"
-    # The second one is a claim of the first: it stands in the reason, never as who acted.
-    claimed = f"; claimed to agree: {second}" if second else ""
-    reason = f"{resolution.reason} (evidence: {resolution.evidence}{claimed})"
-    if resolution.to_state is State.RETRYABLE:
-        decided = step(
-            before,
-            "T11",
-            State.RETRYABLE,
-            actor=actor,
-            reason=reason,
-            at=now,
-            due_at=last_start(contract, before),
-            unknown_since=None,
-        )
-    else:
-        message = resolution.reason if resolution.to_state is not State.SUCCEEDED else None
-        code = {State.FAILED: "resolved", State.ABANDONED: "outcome_not_known"}
-        ending = Ending(error_code=code.get(resolution.to_state), error_message=message)
-        decided = last_step(
-            before, "T11", resolution.to_state, actor=actor, reason=reason, at=now, ending=ending
-        )
-    traits = TRAITS[contract.effect_class]
-    if traits.approvers > 1 and second in (None, resolution.by):
-        raise InvalidRequest(
-            f"An effect of class {contract.effect_class} is resolved by two different people.",
-            pointer="/second",
-        )
-    if resolution.to_state is State.RETRYABLE:
-        why_not = why_no_attempt(contract, before, now)
-        if not traits.operator_retry:
-            why_not = f"An effect of class {contract.effect_class} is never sent again."
-        if why_not is not None:
-            raise EffectNotRetryable(why_not)
-    return decided
-
-
 def cancel(
     before: OpenEffect, contract: Contract, *, actor: str, reason: str, now: datetime
 ) -> Step:
@@ -347,8 +290,10 @@ def cancel(
     unless an attempt changes nothing.
 
     Raises:
-        IllegalTransition: The effect is under way, or waits for evidence.
+        IllegalTransition: The effect is under way, or waits for evidence or for a person.
     """
+    if before.state is State.QUARANTINED:
+        raise IllegalTransition("It is quarantined: a person resolves it, on evidence.")
     is_harmless = before.state is State.PLANNED or contract.effect_class is EffectClass.PURE
     if before.state is State.RETRYABLE and not is_harmless:
         return step(before, "T8", State.QUARANTINED, actor=actor, reason=reason, at=now)

@@ -64,6 +64,18 @@ class EffectRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number"),
         UniqueConstraint("run_id", "number", "tenant_id", "contract_id", "effect_class"),
+        ForeignKeyConstraint(
+            ["run_id", "supersedes"],
+            ["effect.run_id", "effect.number"],
+            name="effect_supersedes_fkey",
+        ),
+        Index(
+            None,
+            "run_id",
+            "supersedes",
+            unique=True,
+            postgresql_where=sqlalchemy.text("supersedes IS NOT NULL"),
+        ),
         by_transaction(),
         _BY_RUN,
     )
@@ -90,6 +102,7 @@ class EffectRow(Row, table=True):
     planned_at: Moment
     policy: TextOrNull
     policy_revision: int | None
+    supersedes: BigIntOrNull
     written_in: WrittenIn
 
 

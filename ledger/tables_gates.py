@@ -1,4 +1,4 @@
-"""The tables of the gates: what a run has done, what is left of a budget, approvals, refusals."""
+"""The tables of gates and people: what a run has done, budgets, approvals, words, refusals."""
 
 from decimal import Decimal
 from typing import Annotated
@@ -132,6 +132,7 @@ class ApprovalRow(Row, table=True):
             use_alter=True,
         ),
         Index(None, "tenant_id", "status", "requested_at"),
+        Index(None, "tenant_id", "requested_at", "run_id", "number"),
     )
 
     run_id: UUID
@@ -211,4 +212,56 @@ class GateRefusalRow(Row, table=True):
     policy_revision: int | None
     principal: Text
     refused_at: ClockTime
+    written_in: WrittenIn
+
+
+class ResolutionEventRow(Row, table=True):
+    """A person's word on a quarantined effect that takes two of them. Append-only."""
+
+    __table_args__ = (
+        PrimaryKeyConstraint("run_id", "number", "step"),
+        UniqueConstraint("run_id", "number", "step", "to_status"),
+        UniqueConstraint(
+            *("run_id", "number", "step", "fence", "to_state", "principal"),
+            name="resolution_event_what_was_said_key",
+        ),
+        ForeignKeyConstraint(
+            ["run_id", "number", "previous_step", "from_status"],
+            [
+                "resolution_event.run_id",
+                "resolution_event.number",
+                "resolution_event.step",
+                "resolution_event.to_status",
+            ],
+            name="resolution_event_follows_fkey",
+        ),
+        ForeignKeyConstraint(
+            ["run_id", "number", "previous_step", "fence", "to_state", "proposed_by"],
+            [
+                "resolution_event.run_id",
+                "resolution_event.number",
+                "resolution_event.step",
+                "resolution_event.fence",
+                "resolution_event.to_state",
+                "resolution_event.principal",
+            ],
+            name="resolution_event_agrees_fkey",
+        ),
+        by_transaction(),
+    )
+
+    run_id: UUID
+    number: BigInt
+    step: int
+    tenant_id: UUID
+    fence: BigInt
+    previous_step: int | None
+    from_status: Text
+    to_status: Text
+    to_state: Text
+    principal: Text
+    proposed_by: TextOrNull
+    reason: Text
+    evidence: TextOrNull
+    at: Moment
     written_in: WrittenIn

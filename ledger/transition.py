@@ -7,7 +7,7 @@ same table in the database.
 from dataclasses import dataclass
 from typing import Final
 
-from ledger.state import NEW, State
+from ledger.state import CLOSED, NEW, State
 from tallystick.errors import IllegalTransition
 
 
@@ -50,6 +50,7 @@ TRANSITIONS: Final = (
     *_steps("T7", State.RETRYABLE, State.DISPATCHED),
     # Given up before it ran; after an attempt, only where an attempt changes nothing.
     *_steps("T8", State.PLANNED, State.CANCELLED),
+    *_steps("T8", State.QUARANTINED, State.CANCELLED),
     *_steps("T8", State.RETRYABLE, State.CANCELLED, State.QUARANTINED),
     # Stopped before any byte went out.
     *_steps("T9", State.PLANNED, State.REFUSED),
@@ -65,6 +66,10 @@ TRANSITIONS: Final = (
         State.ABANDONED,
         State.RETRYABLE,
     ),
+    # It is closed, and later evidence contradicts how: a person decides anew.
+    *(Transition("T12", closed, State.QUARANTINED) for closed in sorted(CLOSED)),
+    # Evidence came after all: what was to be sent again may have taken effect.
+    *_steps("T13", State.RETRYABLE, State.UNKNOWN),
 )
 
 _LEGAL: Final = frozenset((step.id, step.from_state, step.to_state) for step in TRANSITIONS)

@@ -1,4 +1,4 @@
-"""Asks a provider over HTTP. No transaction is open while it is asked."""
+"""Asks a provider: over HTTP, or through a plug-in. No transaction is open while it is asked."""
 
 import asyncio
 import socket
@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, Protocol
 
 import httpx
 
-from ledger.settlement import Answer
+from ledger.evidence import Answer
+from ledger.judgement import Judgement
 from reconciler.addresses import Address, Hosts
-from reconciler.judgement import Judgement, Question, judge, url_of
+from reconciler.judgement import judge, url_of
+from reconciler.plugins import Plugins
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.provider import HttpEvidence
 from tallystick.tool_contract import Contract
 
@@ -31,6 +34,16 @@ class Asker:
 
     tenant: str
     is_publisher: bool
+
+
+class Source(Protocol):
+    """Whoever can be asked about an effect."""
+
+    async def ask(
+        self, contract: Contract, question: EvidenceQuestion, asker: Asker
+    ) -> Judgement | None:
+        """Ask once; None where the contract names nobody to ask."""
+        ...
 
 
 SecretOf = Callable[[Asker, str, str], str | None]
@@ -65,13 +78,16 @@ class HttpSource:
         self._secret_of = secret_of
         self._resolve = resolve
 
-    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+    async def ask(
+        self, contract: Contract, question: EvidenceQuestion, asker: Asker
+    ) -> Judgement | None:
         """Ask once.
 
         A provider that cannot be asked is `unavailable`: an answer too, and kept as one.
         """
-        assert contract.evidence is not None
-        http = contract.evidence.http
+        http = contract.evidence.http if contract.evidence else None
+        if http is None:
+            return None
         try:
             # The client's own timeout is for each read: an answer could drip in for ever.
             async with asyncio.timeout(http.timeout_seconds):
@@ -132,3 +148,20 @@ class HttpSource:
                 if len(body) > _BODY_BYTES_MAX:
                     return "the answer is too large"
         return response.status_code, body
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Every kind of source: a contract says which of them is asked."""
+
+    http: Source
+    plugins: Plugins
+
+    async def ask(
+        self, contract: Contract, question: EvidenceQuestion, asker: Asker
+    ) -> Judgement | None:
+        """Ask once; None where the contract names nobody to ask."""
+        evidence = contract.evidence
+        if evidence is not None and evidence.plugin is not None:
+            return await self.plugins.ask(evidence.plugin, question)
+        return await self.http.ask(contract, question, asker)

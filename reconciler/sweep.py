@@ -11,21 +11,22 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 from kernel.keys import KeyRing
 from kernel.scope import Caller, Connection, Transact
 from ledger import settlement
-from ledger.effect import Effect
+from ledger.effect import Effect, Evidence, Step
+from ledger.evidence import bearing
 from ledger.identity import provider_key
-from ledger.service import Ledger, approvals, gates, sent_arguments
-from ledger.settlement import Finding
+from ledger.judgement import Judgement
+from ledger.service import Ledger, approvals, evidence, gates, sent_arguments
+from ledger.service.evidence import Told
 from ledger.state import State
 from ledger.store import Held
-from reconciler.judgement import Judgement, Question
-from reconciler.sources import Asker, HttpSource
+from reconciler.sources import Asker, Source
 from reconciler.store import tenants_due
 from tallystick.errors import TallystickError
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
 
 _log = logging.getLogger("tallystick.reconciler")
@@ -41,7 +42,7 @@ class Claim:
     effect: Effect
     contract: Contract
     held: Held
-    question: Question
+    question: EvidenceQuestion
     asker: Asker
 
 
@@ -54,7 +55,7 @@ class Sweeper:
 
     transact: Transact
     keys: KeyRing
-    source: HttpSource
+    source: Source
     actor: str
     draw: Callable[[], float]
 
@@ -107,10 +108,13 @@ class Sweeper:
                 continue
             step = settlement.claim(held.open, contract, actor=self.actor, now=held.read_at)
             await ledger.store.advance(effect, step)
-            question = Question(
+            question = EvidenceQuestion(
                 effect_id=str(effect.id),
                 idempotency_key=provider_key(ledger.caller.tenant_id, effect.id),
                 arguments=await sent_arguments(ledger, effect),
+                tenant=ledger.caller.tenant,
+                tool=effect.tool,
+                version=effect.version,
             )
             asker = Asker(ledger.caller.tenant, is_publisher=entry.owner is None)
             claimed = await ledger.store.look(effect.id)
@@ -121,46 +125,68 @@ class Sweeper:
         judgement = None
         if claim.contract.evidence is not None:
             judgement = await self.source.ask(claim.contract, claim.question, claim.asker)
-        await self.transact(
+        step = await self.transact(
             caller.tenant_id,
             lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),
         )
+        if step is not None:
+            _tell(claim.effect, step)
 
-    async def _settle(self, ledger: Ledger, claim: Claim, judgement: Judgement | None) -> None:
+    async def _settle(
+        self, ledger: Ledger, claim: Claim, judgement: Judgement | None
+    ) -> Step | None:
         assert claim.held.open is not None
-        fence = claim.held.open.fence
-        held = await ledger.store.hold(claim.effect.id)
-        finding = None
-        if judgement is not None:
-            evidence_id = await self._keep(ledger, claim, judgement, fence)
-            finding = Finding(
-                judgement.answer,
-                claim.held.read_at,
-                judgement.detail,
-                judgement.provider_reference,
-                evidence_id,
-            )
+        effect, fence = claim.effect, claim.held.open.fence
+        held = await ledger.store.hold(effect.id)
         if held.open is None or (held.open.state, held.open.fence) != (State.RECONCILING, fence):
-            return  # Another one has it now; the answer is kept all the same.
+            # Another one has it now; the answer is kept all the same, and may contradict that one.
+            if judgement is not None:
+                await evidence.take(ledger, effect, _told(claim, judgement))
+            return None
+        # In a new statement after the lock, so that what came while this waited for it is seen.
+        attempts = await ledger.store.attempts(effect.id)
+        heard = bearing(await ledger.store.evidence(effect.id), attempts[-1].fence)
         step = settlement.settle(
             held.open,
             claim.contract,
-            finding,
+            await self._keep(ledger, claim, judgement, held) if judgement else None,
+            heard,
             actor=self.actor,
             now=held.read_at,
             jitter=self.draw(),
         )
-        await ledger.store.advance(claim.effect, step)
+        await ledger.store.advance(effect, step)
         if step.to_state is State.SUCCEEDED:
-            await gates.succeeded(ledger, claim.effect, (), held.read_at)
+            await gates.succeeded(ledger, effect, (), held.read_at)
+        return step
 
-    async def _keep(self, ledger: Ledger, claim: Claim, judgement: Judgement, fence: int) -> UUID:
-        return await ledger.store.keep(
-            claim.effect.id,
-            fence=fence,
-            source="http",
-            answer=judgement.answer,
-            observed_at=claim.held.read_at,
-            detail=judgement.detail,
-            provider_reference=judgement.provider_reference,
+    async def _keep(
+        self, ledger: Ledger, claim: Claim, judgement: Judgement, held: Held
+    ) -> Evidence:
+        assert claim.held.open is not None
+        return await evidence.keep(
+            ledger,
+            claim.effect,
+            _told(claim, judgement),
+            fence=claim.held.open.fence,
+            now=held.read_at,
         )
+
+
+def _told(claim: Claim, judgement: Judgement) -> Told:
+    assert claim.held.open is not None
+    assert claim.contract.evidence is not None
+    return Told(
+        source=claim.contract.evidence.source,
+        answer=judgement.answer,
+        observed_at=claim.held.read_at,
+        detail=judgement.detail,
+        provider_reference=judgement.provider_reference,
+        fence=claim.held.open.fence,
+    )
+
+
+def _tell(effect: Effect, step: Step) -> None:
+    """Say in the log, once it is committed, that an effect waits for a person."""
+    if step.to_state is State.QUARANTINED:
+        _log.warning("effect %s of %s is quarantined: %s", effect.id, effect.tool, step.reason)

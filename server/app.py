@@ -20,6 +20,8 @@ import access.http
 import audit.http
 import ledger.http
 import ledger.http_approvals
+import ledger.http_evidence
+import ledger.http_quarantine
 import ledger.http_runs
 import registry.http
 import registry.http_keys
@@ -32,13 +34,14 @@ from access.oidc import LOOPBACK
 from kernel.http import ScopeDep, allow
 from kernel.roles import Permission
 from kernel.scope import Connection
+from ledger.store import standings
 from server import problems
 from server.bootstrap import DEFAULT_TENANT
 from server.gatehouse import Gatehouse, Metrics
 from server.issuer import trusted
 from server.listener import bounded_protocol
 from server.openapi import REFUSALS, describe
-from server.service import Service, opened, reconciling
+from server.service import Service, opened, reconciling, secrets_of
 from server.settings import Settings
 from tallystick.errors import Forbidden, TallystickError
 
@@ -71,6 +74,7 @@ def build(
             running = service or await stack.enter_async_context(opened(settings))
             app.state.database = running.database
             app.state.keys = running.keys
+            app.state.signing = secrets_of(settings).signing
             issuer = await stack.enter_async_context(trusted(settings))
             app.state.authenticator = Authenticator(running.database.transact, issuer)
             if reconcile:
@@ -99,11 +103,14 @@ def build(
         registry.http_shares.router,
         ledger.http.router,
         ledger.http_approvals.router,
+        ledger.http_evidence.router,
+        ledger.http_quarantine.router,
         ledger.http_runs.router,
         rollout.http.router,
         audit.http.router,
     ):
         app.include_router(router, responses=REFUSALS, dependencies=[_BEARER])
+    app.include_router(ledger.http_evidence.messages, responses=REFUSALS)
     own = APIRouter(tags=["service"])
     _add_own_routes(own)
     app.include_router(own, responses=REFUSALS)
@@ -155,8 +162,9 @@ def _add_own_routes(router: APIRouter) -> None:
         """
         if scope.caller.tenant != DEFAULT_TENANT:
             raise Forbidden(f"The metrics are for the tenant {DEFAULT_TENANT}.")
-        text = generate_latest(request.app.state.metrics.registry)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
+        shown: Metrics = request.app.state.metrics
+        shown.show_open(await scope.transact(standings))
+        return Response(generate_latest(shown.registry), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_docs(app: FastAPI) -> None:

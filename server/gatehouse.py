@@ -3,16 +3,18 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from access.token import bearer_token, token_hash
 from kernel.scope import Caller, Scope
+from ledger.state import OPEN, State
+from ledger.store import Standing
 from server.limits import Buckets, Limits, origin_of
 from server.problems import problem
 from tallystick.canonical import Json
@@ -30,12 +32,15 @@ from tallystick.errors import (
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/docs", "/openapi.json"})
 _OPEN_PREFIX: Final = "/docs/static/"
+_SIGNED_PREFIX: Final = "/v1/webhooks/"
 _CLIENT_CLOSED_REQUEST: Final = 499  # no status of HTTP's: nginx counts such requests under it
+_UNAUTHENTICATED: Final = 401
+_IN_DOUBT: Final = frozenset({State.UNKNOWN, State.RECONCILING})
 _METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
 class Metrics:
-    """What ``/metrics`` tells: answers by route and status, and how long they took."""
+    """What ``/metrics`` tells: answers by route, how long they took, and effects that are open."""
 
     def __init__(self) -> None:
         """Make a registry of our own, so that two applications in one process do not meet."""
@@ -53,6 +58,26 @@ class Metrics:
             labels[:2],
             registry=self.registry,
         )
+        self._open = Gauge(
+            "tallystick_effects_open",
+            "Open effects by state, of all tenants. QUARANTINED ones wait for a person.",
+            ("state",),
+            registry=self.registry,
+        )
+        self._unknown = Gauge(
+            "tallystick_effects_unknown_since_seconds",
+            "Since when the effect is in doubt that is so for the longest, in Unix time, or 0.",
+            registry=self.registry,
+        )
+
+    def show_open(self, standings: Sequence[Standing]) -> None:
+        """Set how many effects are open, as it was just read."""
+        many = {standing.state: standing.many for standing in standings}
+        for state in OPEN:
+            self._open.labels(state).set(many.get(state, 0))
+        in_doubt = [one.unknown_since for one in standings if one.state in _IN_DOUBT]
+        times = [moment.timestamp() for moment in in_doubt if moment is not None]
+        self._unknown.set(min(times, default=0))
 
     def count(self, scope: AsgiScope, status: int, seconds: float) -> None:
         """Count one answer under its route's template, so that ids make no labels."""
@@ -112,7 +137,9 @@ class Gatehouse:
     async def _pass(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         state = scope["app"].state
         _check_address(scope)
-        if not _is_open(scope["path"]):
+        if scope["path"].startswith(_SIGNED_PREFIX):
+            send = self._watched(scope, send)
+        elif not _is_open(scope["path"]):
             caller = await self._admit(scope)
             scope.setdefault("state", {})["scope"] = Scope(
                 caller=caller,
@@ -130,7 +157,7 @@ class Gatehouse:
         """
         authorization = Request(scope).headers.get("authorization")
         key = token_hash(bearer_token(authorization))
-        origin = origin_of(scope["client"][0]) if scope.get("client") else ""
+        origin = _origin(scope)
         if key not in self._requests:
             _check(self._guesses, origin, "tokens that are not known here")
         try:
@@ -143,6 +170,18 @@ class Gatehouse:
         _check(self._requests, key, "requests with this token")
         self._requests.take(key)
         return caller
+
+    def _watched(self, scope: AsgiScope, send: Send) -> Send:
+        """Take each signature that is refused for a guess. Raises RateLimited after too many."""
+        origin = _origin(scope)
+        _check(self._guesses, origin, "signatures that are not known here")
+
+        async def watched(message: Message) -> None:
+            if message.get("status") == _UNAUTHENTICATED:
+                self._guesses.take(origin)
+            await send(message)
+
+        return watched
 
     def _bounded(self, receive: Receive) -> Callable[[], Awaitable[MutableMapping[str, Any]]]:
         read, seconds = 0, self._limits.body_seconds_max
@@ -176,6 +215,10 @@ def _check_address(scope: AsgiScope) -> None:
     # No name here holds it, and the database refuses to compare anything with it.
     if "\0" in scope["path"] or b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
         raise InvalidRequest("An address holds no NUL character.")
+
+
+def _origin(scope: AsgiScope) -> str:
+    return origin_of(scope["client"][0]) if scope.get("client") else ""
 
 
 def _is_open(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The secrets that providers are asked with, and to which tenant and host each of them belongs."""
+"""The secrets that providers are asked with, or sign with, and to whom each of them belongs."""
 
 import os
 import re
@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from ledger.webhook import check_secret
 from reconciler.sources import Asker
 from tallystick.canonical import MalformedJson, parse_json
 
@@ -24,20 +25,29 @@ class _Kept(BaseModel):
     secret: Annotated[str, Field(min_length=1)] = Field(repr=False)
 
 
-_FILE: Final = TypeAdapter(dict[str, dict[str, _Kept]])
+class _Signing(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    webhook: Annotated[
+        tuple[Annotated[str, AfterValidator(check_secret)], ...],
+        Field(min_length=1, max_length=4, strict=False),
+    ] = Field(repr=False)
+
+
+_FILE: Final = TypeAdapter(dict[str, dict[str, _Kept | _Signing]])
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Every secret that the reconciler may send.
+    """Every secret that the reconciler may send, or a provider sign with.
 
     Attributes:
-        kept: Those of the file, by tenant and slot.
+        kept: Those of the file, by tenant and slot, or by tenant and source of messages.
         variables: The environment. Its ``TALLYSTICK_SECRET_<NAME>`` are those of the tenant
             `default`, for the contracts that it publishes itself; they name no host.
     """
 
-    kept: Mapping[str, Mapping[str, _Kept]] = field(repr=False)
+    kept: Mapping[str, Mapping[str, _Kept | _Signing]] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
 
     def __call__(self, asker: Asker, slot: str, host: str) -> str | None:
@@ -47,16 +57,22 @@ class Secrets:
         """
         kept = self.kept.get(asker.tenant, {}).get(slot)
         if kept is not None:
-            return kept.secret if kept.host == host else None
+            return kept.secret if isinstance(kept, _Kept) and kept.host == host else None
         if asker.tenant != _VARIABLES_TENANT or not asker.is_publisher:
             return None
         return self.variables.get(_VARIABLE + re.sub("[^A-Z0-9]", "_", slot.upper()))
+
+    def signing(self, tenant: str, source: str) -> tuple[str, ...]:
+        """Return the secrets that a tenant's source of messages may sign with."""
+        kept = self.kept.get(tenant, {}).get(source)
+        return kept.webhook if isinstance(kept, _Signing) else ()
 
 
 def read_secrets(path: Path | None) -> Secrets:
     """Read the secrets of the file, if there is one, and of the environment.
 
-    The file is JSON, ``{tenant: {slot: {"host": "host:port", "secret": text}}}``.
+    The file is JSON, ``{tenant: {slot: {"host": "host:port", "secret": text}}}``, and for a source
+    of signed messages ``{tenant: {source: {"webhook": ["whsec_..."]}}}``.
 
     Raises:
         OSError: The file cannot be read.

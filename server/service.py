@@ -17,14 +17,15 @@ import httpx
 
 from audit.service import Sealer
 from kernel.keys import KeyRing
+from reconciler.plugins import Plugins
 from reconciler.schedule import scheduled
-from reconciler.sources import HttpSource
+from reconciler.sources import HttpSource, Sources
 from reconciler.sweep import Sweeper
 from server.bootstrap import prepare
 from server.database import Database
 from server.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from server.home import open_home, read_keys
-from server.secret_file import read_secrets
+from server.secret_file import Secrets, read_secrets
 from server.settings import Settings
 from tallystick.errors import RegistryUnavailable
 
@@ -111,6 +112,14 @@ async def _attach(settings: Settings) -> EmbeddedPostgres:
         raise RegistryUnavailable(str(fault)) from fault
 
 
+def secrets_of(settings: Settings) -> Secrets:
+    """Return the secrets of the service. Raises RegistryUnavailable when their file is none."""
+    try:
+        return read_secrets(settings.secrets_file)
+    except (OSError, ValueError) as fault:
+        raise RegistryUnavailable(str(fault)) from fault
+
+
 @asynccontextmanager
 async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
     """Run the reconciler on its schedule while the context lasts.
@@ -118,15 +127,12 @@ async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
     Raises RegistryUnavailable when the file of secrets is none.
     """
     settings = service.settings
-    try:
-        secrets = read_secrets(settings.secrets_file)
-    except (OSError, ValueError) as fault:
-        raise RegistryUnavailable(str(fault)) from fault
+    secrets = secrets_of(settings)
     async with httpx.AsyncClient(trust_env=False) as client:
         sweeper = Sweeper(
             transact=service.database.transact,
             keys=service.keys,
-            source=HttpSource(client, settings.hosts, secrets),
+            source=Sources(HttpSource(client, settings.hosts, secrets), Plugins.installed()),
             actor=f"reconciler:{socket.gethostname()}:{os.getpid()}",
             draw=random.random,
         )

@@ -135,6 +135,12 @@ class Api:
         body = {"to": to, "reason": "looked it up", "evidence": "ticket 7"} | changes
         return await self.ask("POST", f"/v1/effects/{effect['effect_id']}/resolve", body)
 
+    async def tell(self, effect: dict[str, Any], answer: str, **changes: Any) -> Answered:
+        """Say what is known of an effect, as a person does."""
+        body = {"answer": answer, "observed_at": effect["planned_at"], "detail": "ticket 7"}
+        path = f"/v1/effects/{effect['effect_id']}/evidence"
+        return await self.ask("POST", path, body | changes)
+
     async def show(self, effect: dict[str, Any]) -> dict[str, Any]:
         """Return all that is recorded of an effect."""
         return (await self.ask("GET", f"/v1/effects/{effect['effect_id']}")).body

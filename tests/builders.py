@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from registry.entry import Entry
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.resolution import Lifecycle
 from tallystick.tool_contract import Contract
 
@@ -97,6 +98,13 @@ rules:
     prior_tool: lookup_order
     effect: block
 """
+
+
+def a_question(effect_id: str, key: str = "key", arguments: Any = ARGUMENTS) -> EvidenceQuestion:
+    """Return what is asked about an effect."""
+    return EvidenceQuestion(
+        effect_id, key, arguments, tenant="default", tool="billing.send_invoice", version="2.1.0"
+    )
 
 
 def http_evidence(port: int, **changes: Any) -> dict[str, Any]:

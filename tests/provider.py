@@ -1,4 +1,7 @@
-"""A provider on loopback that keeps its own books, for tests that ask it in this process."""
+"""A look-up on loopback that answers what a test tells it to, whatever that is.
+
+The provider that has rules of its own is `cli.demo.provider`.
+"""
 
 import asyncio
 import json

@@ -14,6 +14,7 @@ PLACEHOLDERS = {
     "{pin_id}": "019ad000-0000-7000-8000-000000000001",
     "{policy}": "none",
     "{run:path}": "run-none",
+    "{source}": "nowhere",
     "{tenant}": "nobody",
     "{token_id}": "019ad000-0000-7000-8000-000000000003",
     "{version}": "1.0",

@@ -7,7 +7,16 @@ only after that commit.
 from ledger.service.approvals import approval_id, approvals_of, approve, approved_of, reject
 from ledger.service.dispatch import dispatch
 from ledger.service.gates import note_refused
-from ledger.service.people import cancel, resolve
+from ledger.service.migrate import migrate
+from ledger.service.people import (
+    Quarantined,
+    cancel,
+    in_quarantine,
+    quarantined,
+    resolve,
+    retry,
+    withdraw,
+)
 from ledger.service.plan import PlanRequest, plan
 from ledger.service.report import report
 from ledger.service.runs import Run, find_run, set_subject, trace_of
@@ -17,6 +26,7 @@ __all__ = [
     "Dispatch",
     "Ledger",
     "PlanRequest",
+    "Quarantined",
     "Run",
     "View",
     "approval_id",
@@ -28,13 +38,18 @@ __all__ = [
     "dispatch",
     "find_run",
     "found",
+    "in_quarantine",
+    "migrate",
     "note_refused",
     "plan",
+    "quarantined",
     "reject",
     "report",
     "resolve",
+    "retry",
     "sent_arguments",
     "set_subject",
     "trace_of",
     "view_of",
+    "withdraw",
 ]

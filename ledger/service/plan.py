@@ -22,6 +22,7 @@ from ledger.service import approvals, gates
 from ledger.service.dispatch import dispatch, dispatch_answer
 from ledger.service.gates import Ruling
 from ledger.service.view import Ledger, View, contract_of, view_of
+from ledger.service.view import found as found_effect
 from ledger.state import State
 from registry import lease as leases
 from registry.entry import Entry
@@ -133,6 +134,10 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
             facts={"effect_id": str(found.id), "run": found.run},
         )
     view = await view_of(ledger, found)
+    while view.superseded_by is not None:
+        # A person moved it to another version: its names lead to what took its place.
+        view = await view_of(ledger, await found_effect(ledger, view.superseded_by))
+    found = view.effect
     if request.worker is None:
         return view
     if view.open is not None and request.reference.version != found.version:
@@ -153,21 +158,15 @@ async def _plan_new(
         await _hold_to_version(ledger, request, entry, effect_id)
     with _gate(request, Gate.ARGUMENTS):
         accepted(entry.contract, request.arguments)
-    policy = None
-    if request.origin != LOOK_UP:
-        policy = await ledger.policies.policy_in_force(
-            ledger.caller.principal, lock=request.worker is not None
-        )
-    elif entry.contract.effect_class is not EffectClass.PURE:
-        raise InvalidRequest("Only a read looks up who owns something.", pointer="/origin")
-    effect = _effect(ledger, request, entry, effect_id, name, policy)
+    policy = await policy_for(ledger, request, entry)
+    effect = new_effect(ledger, request, entry, effect_id, name, policy)
     # Before the run is held, as in a dispatch: who waits here for another plan of the same effect
     # holds nothing that a worker of that effect waits for.
     if not await ledger.store.record(effect):
         return None
-    admitted = await _admitted_by_gates(ledger, request, entry, first, effect_id, policy)
-    steps = _steps(request, entry, first, admitted, approval_seconds=ledger.approval_seconds)
-    await ledger.store.begin(effect, steps, _seal(ledger, entry.contract, request, effect_id))
+    admitted = await pass_gates(ledger, request, entry, first, effect_id, policy)
+    steps = first_steps(request, entry, first, admitted, approval_seconds=ledger.approval_seconds)
+    await ledger.store.begin(effect, steps, sealed(ledger, entry.contract, request, effect_id))
     after = steps[-1].after
     assert isinstance(after, OpenEffect)
     view = View(effect, entry.contract, after, None, created=True)
@@ -199,7 +198,18 @@ class Admitted:
     question: Question | None = None
 
 
-async def _admitted_by_gates(
+async def policy_for(ledger: Ledger, request: PlanRequest, entry: Entry) -> PolicyInForce | None:
+    """Return the policy that a call is planned under. Raises InvalidRequest for its origin."""
+    if request.origin != LOOK_UP:
+        return await ledger.policies.policy_in_force(
+            ledger.caller.principal, lock=request.worker is not None
+        )
+    if entry.contract.effect_class is not EffectClass.PURE:
+        raise InvalidRequest("Only a read looks up who owns something.", pointer="/origin")
+    return None
+
+
+async def pass_gates(
     ledger: Ledger,
     request: PlanRequest,
     entry: Entry,
@@ -221,7 +231,7 @@ async def _admitted_by_gates(
     return Admitted(ruling, approval.question(contract, ruling.verdict))
 
 
-def _steps(
+def first_steps(
     request: PlanRequest,
     entry: Entry,
     first: Step,
@@ -274,7 +284,9 @@ async def _hold_to_version(
     ledger: Ledger, request: PlanRequest, entry: Entry, effect_id: EffectId
 ) -> None:
     used = await ledger.store.tool_version(effect_id.run_id, entry.contract.name, entry.contract_id)
-    if used != entry.contract_id:
+    if used == entry.contract_id:
+        return
+    if not await ledger.quarantine.was_migrated(effect_id.run_id, entry.contract_id):
         other = (await ledger.registry.contract(used)).version
         raise MixedVersions(
             f"Run {request.run!r} uses {entry.contract.name}@{other} already.",
@@ -316,7 +328,7 @@ async def _admitted(ledger: Ledger, request: PlanRequest, presented: Entry) -> t
     return step, entry
 
 
-def _effect(
+def new_effect(
     ledger: Ledger,
     request: PlanRequest,
     entry: Entry,
@@ -324,6 +336,7 @@ def _effect(
     name: str,
     policy: PolicyInForce | None,
 ) -> Effect:
+    """Return what an effect is, of a call that the gates let through."""
     contract, tenant_id, keys = entry.contract, ledger.caller.tenant_id, ledger.keys
     sent = request_fingerprint(contract, request.arguments, tenant_id=tenant_id, keys=keys)
     operation = operation_fingerprint(contract, request.arguments, tenant_id=tenant_id, keys=keys)
@@ -354,9 +367,10 @@ def _effect(
     )
 
 
-def _seal(
+def sealed(
     ledger: Ledger, contract: Contract, request: PlanRequest, effect_id: EffectId
 ) -> tuple[str, bytes] | None:
+    """Return the encrypted arguments that an attempt needs, None where none is sensitive."""
     if not has_sensitive(contract.input_schema):
         return None
     plain = canonical_bytes(dict(request.arguments))

@@ -6,11 +6,12 @@ from datetime import datetime
 from ledger import completion
 from ledger.completion import Report, Verdict
 from ledger.effect import Effect
+from ledger.evidence import LATE_WORKER, bearing
 from ledger.identity import EffectId
-from ledger.service import gates
+from ledger.service import evidence, gates
 from ledger.service.dispatch import may_send, not_granted
+from ledger.service.evidence import Told
 from ledger.service.view import Ledger, View, contract_of, found, view_of
-from ledger.settlement import Answer
 from ledger.state import State
 from tallystick.canonical import Json
 from tallystick.errors import FenceStale, NotFound
@@ -39,19 +40,14 @@ async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
         return await _late(ledger, effect, told, held.read_at)
     assert held.open is not None
     # In a new statement after the lock: evidence that came while this waited for the lock is seen.
-    # What was refused or absent before this attempt says nothing of it; what was applied, was.
-    evidence = [
-        one
-        for one in await ledger.store.evidence(effect_id)
-        if one.fence >= told.fence or one.answer == Answer.APPLIED
-    ]
+    heard = bearing(await ledger.store.evidence(effect_id), told.fence)
     # Who reads another's object has learned nothing that this run may go by.
     denial = await gates.permit_result(ledger, effect, contract, told) if told.has_result else None
     if denial is not None:
         told = replace(told, result=None, has_result=False)
     violations = _violations(contract, told) if denial is None else ()
     redacted = replace(told, result=_redacted_result(contract, told))
-    step = completion.decide(held.open, contract, redacted, evidence, violations, held.read_at)
+    step = completion.decide(held.open, contract, redacted, heard, violations, held.read_at)
     if step.to_state is not State.SUCCEEDED:
         await ledger.store.advance(effect, step)
         return await view_of(ledger, effect)
@@ -77,25 +73,24 @@ async def _late(ledger: Ledger, effect: Effect, told: Report, now: datetime) -> 
     attempts = await ledger.store.attempts(effect.id)
     if not any((one.fence, one.worker_id) == (told.fence, told.worker_id) for one in attempts):
         raise NotFound(f"Effect {effect.id} has no attempt of this worker with fence {told.fence}.")
-    view = await view_of(ledger, effect)
     if completion.is_repeated(told, await ledger.store.event(effect.id, told.fence + 1)):
-        return view
+        return await view_of(ledger, effect)
     if told.answer is not None:
-        await ledger.store.keep(
-            effect.id,
-            fence=told.fence,
-            source="late_worker",
+        late = Told(
+            source=LATE_WORKER,
             answer=told.answer,
             observed_at=now,
             detail=f"{told.actor} reported {told.verdict} after it had lost the effect",
             provider_reference=told.provider_reference,
+            fence=told.fence,
         )
+        await evidence.take(ledger, effect, late)
     refusal = FenceStale(
         f"Fence {told.fence} of effect {effect.id} is no longer the current one;"
         " the report is kept as evidence.",
         facts={"effect_id": str(effect.id)},
     )
-    return replace(view, refusal=refusal)
+    return replace(await view_of(ledger, effect), refusal=refusal)
 
 
 def _violations(contract: Contract, told: Report) -> tuple[str, ...]:

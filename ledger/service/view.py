@@ -9,7 +9,16 @@ from kernel.scope import Caller, Connection
 from ledger.approval import Approval
 from ledger.effect import Effect, OpenEffect, Outcome
 from ledger.identity import EffectId
-from ledger.store import ApprovalStore, BudgetStore, GateStore, LedgerStore, TraceStore
+from ledger.quarantine import Word, standing
+from ledger.state import State
+from ledger.store import (
+    ApprovalStore,
+    BudgetStore,
+    GateStore,
+    LedgerStore,
+    QuarantineStore,
+    TraceStore,
+)
 from registry.store import RegistryStore
 from registry.store_policies import PolicyStore
 from tallystick.canonical import Json, parse_json
@@ -28,6 +37,7 @@ class Ledger:
     gates: GateStore
     budgets: BudgetStore
     approvals: ApprovalStore
+    quarantine: QuarantineStore
     traces: TraceStore
     registry: RegistryStore
     policies: PolicyStore
@@ -50,6 +60,7 @@ class Ledger:
             gates=GateStore(connection),
             budgets=BudgetStore(connection),
             approvals=ApprovalStore(connection),
+            quarantine=QuarantineStore(connection),
             traces=TraceStore(connection),
             registry=RegistryStore(connection),
             policies=PolicyStore(connection),
@@ -78,7 +89,8 @@ class Dispatch:
 class View:
     """An effect as it stands: what it is, where it is, how it ended, and a person's word on it.
 
-    ``refusal`` is told after the commit.
+    ``proposal`` is one person's word on a quarantined effect that waits for a second one's, and
+    ``superseded_by`` what took a cancelled effect's place. ``refusal`` is told after the commit.
     """
 
     effect: Effect
@@ -86,6 +98,8 @@ class View:
     open: OpenEffect | None
     outcome: Outcome | None
     approval: Approval | None = None
+    proposal: Word | None = None
+    superseded_by: EffectId | None = None
     created: bool = False
     dispatch: Dispatch | None = None
     refusal: Refusal | None = None
@@ -110,12 +124,20 @@ async def view_of(ledger: Ledger, effect: Effect) -> View:
     held = await ledger.store.look(effect.id)
     outcomes = [] if held.open is not None else await ledger.store.outcomes(effect.id)
     approval = await ledger.approvals.look(effect.id) if may_wait(effect, contract) else None
+    proposal = superseded_by = None
+    if held.open is not None and held.open.state is State.QUARANTINED:
+        proposal = standing(await ledger.quarantine.last_word(effect.id), held.open)
+        superseded_by = await ledger.quarantine.successor(effect.id)
+    if outcomes and outcomes[-1].status is State.CANCELLED:
+        superseded_by = await ledger.quarantine.successor(effect.id)
     return View(
         effect,
         contract,
         held.open,
         outcomes[-1] if outcomes else None,
         approval.at(held.read_at) if approval else None,
+        proposal,
+        superseded_by,
     )
 
 

@@ -67,7 +67,8 @@ class ApprovalStore:
                     OR CASE WHEN status IN ('pending', 'approved')
                                  AND expires_at <= clock_timestamp()
                             THEN 'expired' ELSE status END = %(status)s)
-               AND (%(status)s::text IS NULL OR %(status)s = 'expired' OR status = %(status)s)
+               AND (%(status)s::text IS NULL OR status = %(status)s
+                    OR %(status)s = 'expired' AND status IN ('pending', 'approved'))
                AND (%(run_id)s::uuid IS NULL
                     OR (requested_at, run_id, number) >
                        (SELECT requested_at, run_id, number

@@ -12,10 +12,10 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row
 
 from kernel.ids import new_uuid7
-from kernel.scope import Connection
-from ledger.effect import Attempt, Effect, Ending, Event, Evidence, OpenEffect, Outcome, Step
+from ledger.effect import Attempt, Effect, Ending, Event, OpenEffect, Outcome, Step
 from ledger.identity import EffectId
-from ledger.state import State
+from ledger.state import CLOSED, State
+from ledger.store.evidence import EvidenceRows
 from ledger.store.rows import (
     effect_of,
     effect_values,
@@ -60,11 +60,8 @@ class Search:
     limit: int = 50
 
 
-class LedgerStore:
+class LedgerStore(EvidenceRows):
     """The ledger's tables, within one transaction of one tenant."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     # --- names ----------------------------------------------------------------------------------
 
@@ -146,6 +143,7 @@ class LedgerStore:
         values = {
             "state": search.state,
             "open_only": search.open_only,
+            "is_closed": search.state in CLOSED,
             "run": search.run,
             "tool": search.tool,
             "run_id": search.after.run_id if search.after else None,
@@ -158,11 +156,11 @@ class LedgerStore:
              WHERE (%(run)s::text IS NULL OR effect.run = %(run)s)
                AND (%(tool)s::text IS NULL OR effect.tool = %(tool)s)
                AND (NOT %(open_only)s OR open.state IS NOT NULL)
-               AND (%(state)s::text IS NULL OR %(state)s = coalesce(
-                       open.state,
-                       (SELECT status FROM effect_outcome AS outcome
-                         WHERE outcome.run_id = effect.run_id AND outcome.number = effect.number
-                         ORDER BY revision DESC LIMIT 1)))
+               AND (%(state)s::text IS NULL OR open.state = %(state)s
+                    OR %(is_closed)s AND open.state IS NULL AND %(state)s = (
+                       SELECT status FROM effect_outcome AS outcome
+                        WHERE outcome.run_id = effect.run_id AND outcome.number = effect.number
+                        ORDER BY revision DESC LIMIT 1))
                AND (%(run_id)s::uuid IS NULL
                     OR (effect.run_id, effect.number) < (%(run_id)s::uuid, %(number)s::bigint))
              ORDER BY effect.run_id DESC, effect.number DESC
@@ -305,21 +303,6 @@ class LedgerStore:
             )
             return await cursor.fetchall()
 
-    async def evidence(self, effect_id: EffectId) -> list[Evidence]:
-        """Return every answer about an effect, oldest first."""
-        async with self._connection.cursor(row_factory=class_row(Evidence)) as cursor:
-            await cursor.execute(
-                """
-                SELECT evidence_id, fence, source, answer, provider_reference, observed_at,
-                received_at, detail
-                  FROM effect_evidence
-                 WHERE run_id = %s AND number = %s
-                 ORDER BY received_at, evidence_id
-                """,
-                key_of(effect_id),
-            )
-            return await cursor.fetchall()
-
     async def sealed(self, effect_id: EffectId) -> tuple[str, bytes] | None:
         """Return the key id and the encrypted arguments that a new attempt needs, or None."""
         cursor = await self._connection.execute(
@@ -343,15 +326,11 @@ class LedgerStore:
         after = steps[-1].after
         assert isinstance(after, OpenEffect), "an effect begins open"
         key = {"run_id": effect.id.run_id, "number": effect.id.number}
-        contract = {
-            "contract_id": effect.contract_id,
-            "presented_contract_id": effect.presented_contract_id,
-            "effect_class": effect.effect_class,
-        }
         async with self._connection.pipeline():
             for step in steps:
                 await self._connection.execute(INSERT_EVENT, key | step_values(step))
-            await self._connection.execute(INSERT_OPEN, key | contract | open_values(after))
+            values = key | _contract_of(effect) | open_values(after)
+            await self._connection.execute(INSERT_OPEN, values)
             await self._write_attempt(effect, steps[-1])
             if sealed is not None:
                 await self._connection.execute(
@@ -369,7 +348,10 @@ class LedgerStore:
         """
         key = {"run_id": effect.id.run_id, "number": effect.id.number}
         after = step.after
-        if isinstance(after, OpenEffect):
+        if isinstance(after, OpenEffect) and not State(step.from_state).is_open:
+            values = key | _contract_of(effect) | open_values(after)
+            moved = await self._connection.execute(INSERT_OPEN, values)
+        elif isinstance(after, OpenEffect):
             values = key | open_values(after) | {"from_state": step.from_state}
             moved = await self._connection.execute(UPDATE_OPEN, values)
         else:
@@ -401,35 +383,10 @@ class LedgerStore:
         }
         await self._connection.execute(INSERT_ATTEMPT, values | open_values(step.after))
 
-    async def keep(
-        self,
-        effect_id: EffectId,
-        *,
-        fence: int,
-        source: str,
-        answer: str,
-        observed_at: datetime,
-        detail: str,
-        provider_reference: str | None,
-    ) -> UUID:
-        """Keep one answer about an effect; returns its id."""
-        evidence_id = new_uuid7()
-        await self._connection.execute(
-            """
-            INSERT INTO effect_evidence (
-                run_id, number, evidence_id, tenant_id, fence, source, answer, provider_reference,
-                observed_at, received_at, detail)
-            VALUES (%s, %s, %s, current_tenant(), %s, %s, %s, %s, %s, clock_timestamp(), %s)
-            """,
-            (
-                *key_of(effect_id),
-                evidence_id,
-                fence,
-                source,
-                answer,
-                provider_reference,
-                observed_at,
-                detail,
-            ),
-        )
-        return evidence_id
+
+def _contract_of(effect: Effect) -> dict[str, object]:
+    return {
+        "contract_id": effect.contract_id,
+        "presented_contract_id": effect.presented_contract_id,
+        "effect_class": effect.effect_class,
+    }

@@ -22,6 +22,8 @@ def key_of(effect_id: EffectId) -> tuple[UUID, int]:
 def effect_of(row: Values) -> Effect:
     """Read an effect."""
     row["id"] = EffectId(row.pop("run_id"), row.pop("number"))
+    if row["supersedes"] is not None:
+        row["supersedes"] = EffectId(row["id"].run_id, row["supersedes"])
     row["effect_class"] = EffectClass(row["effect_class"])
     row["capabilities"] = frozenset(row["capabilities"])
     row["arguments"] = parse_json(row["arguments"])
@@ -81,6 +83,7 @@ def effect_values(effect: Effect) -> Values:
         "planned_at": effect.planned_at,
         "policy": effect.policy,
         "policy_revision": effect.policy_revision,
+        "supersedes": effect.supersedes.number if effect.supersedes else None,
     }
 
 

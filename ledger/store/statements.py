@@ -14,7 +14,7 @@ EFFECT_COLUMNS: Final[LiteralString] = """
     effect.capabilities, effect.credential_version, effect.principal, effect.origin,
     effect.arguments,
     effect.key_id, effect.request_fingerprint, effect.operation_fingerprint, effect.planned_at,
-    effect.policy, effect.policy_revision
+    effect.policy, effect.policy_revision, effect.supersedes
 """
 INSERT_EFFECT: Final[LiteralString] = """
     INSERT INTO effect (
@@ -22,14 +22,15 @@ INSERT_EFFECT: Final[LiteralString] = """
         presented_contract_id,
         contract_digest, effect_class, capabilities, credential_version, principal, origin,
         arguments, key_id,
-        request_fingerprint, operation_fingerprint, planned_at, policy, policy_revision)
+        request_fingerprint, operation_fingerprint, planned_at, policy, policy_revision,
+        supersedes)
     VALUES (
         %(run_id)s, %(number)s, current_tenant(), %(run)s, %(identity)s, %(idem_key)s, %(tool)s,
         %(contract_id)s, %(presented_contract_id)s, %(contract_digest)s, %(effect_class)s,
         %(capabilities)s,
         %(credential_version)s, %(principal)s, %(origin)s, %(arguments)s, %(key_id)s,
         %(request_fingerprint)s, %(operation_fingerprint)s, %(planned_at)s, %(policy)s,
-        %(policy_revision)s)
+        %(policy_revision)s, %(supersedes)s)
         ON CONFLICT (run_id, number) DO NOTHING
 """
 INSERT_EVENT: Final[LiteralString] = """

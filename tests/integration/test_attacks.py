@@ -310,9 +310,15 @@ async def test_one_person_is_not_two(api: Api, owner: Owner):
     async with asking([]) as source:
         await sweeper_of(api, source).until(api, effect, "QUARANTINED")
     mallory = api.speaking_for(await owner.token("default", "operator", principal="mallory"))
-    answer = await mallory.resolve(effect, "SUCCEEDED", by="ada", second="grace")
-    assert answer.status != 200
-    assert "person:ada" not in str((await api.show(effect))["events"])
+    for more in ({"by": "ada"}, {"second": "ada"}, {"proposed_by": "ada"}):
+        answer = await mallory.resolve(effect, "SUCCEEDED", **more)
+        assert answer.refusal == (422, "invalid_request")
+    for _ in range(2):
+        answer = await mallory.resolve(effect, "SUCCEEDED")
+        assert (answer.status, answer.body["state"]) == (200, "QUARANTINED")
+    shown = await api.show(effect)
+    assert [one["by"] for one in shown["resolutions"]] == ["mallory"]
+    assert "ada" not in str(shown["events"])
 
 
 async def test_who_was_not_granted_a_capability_dispatches_nothing_with_it(api: Api, owner: Owner):

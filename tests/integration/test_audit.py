@@ -28,7 +28,7 @@ from kernel.keys import KeyRing
 from kernel.scope import Connection
 from tallystick.errors import RegistryUnavailable
 from tests.api import Api, running
-from tests.builders import a_contract, a_policy, http_evidence
+from tests.builders import a_contract, a_contract_of, a_policy, http_evidence
 from tests.conftest import database
 from tests.fixtures import Owner, Sweep, asking, owning, sweeper_of
 from tests.provider import Provider, listening
@@ -72,6 +72,11 @@ async def fill(api: Api, sweep: Sweep, port: int, *, version: str = "2.1") -> No
     subject = {"subject": {"customer_id": "C-1"}}
     assert (await api.ask("PUT", f"/v1/runs/{run}", subject)).status == 201
     await sweep.once()
+    transfer = await api.publish(a_contract_of("NON_RETRYABLE"))
+    effect = await api.dispatched(transfer, run=run, effect="transfer")
+    assert (await api.report(effect, "unknown")).status == 200
+    await sweep.until(api, effect, "QUARANTINED")
+    assert (await api.resolve(effect, "FAILED")).body["proposal"]["by"] == "admin"
 
 
 async def counted(owner: Owner, *tables: str) -> int:
@@ -556,6 +561,7 @@ VALUES = {
     "gate_refusal": ("true_code", "'not_found'"),
     "policy_revision": ("source", "source || '# forged'"),
     "registry_event": ("facts", "'{\"x\": 1}'"),
+    "resolution_event": ("principal", "'mallory'"),
     "run_subject": ("subject", "'{}'"),
 }
 UNDIGEST = "ALTER TABLE contract_content DROP CONSTRAINT contract_content_digest_is_true_check"
@@ -578,6 +584,11 @@ ADDED = {
     "gate_refusal": {"refusal_id": "gen_random_uuid()"},
     "policy_revision": {"revision": "revision + 1000", "previous_revision": "revision + 999"},
     "registry_event": {"event_id": "gen_random_uuid()"},
+    "resolution_event": {
+        "step": "step + 1000",
+        "previous_step": "step + 999",
+        "from_status": "'proposed'",
+    },
     "run_subject": {"run_id": "gen_random_uuid()"},
 }
 # a column that differs from row to row
@@ -593,6 +604,7 @@ DIFFERENT = {
     "gate_refusal": "refused_at",
     "policy_revision": "published_at",
     "registry_event": "at",
+    "resolution_event": "at",
     "run_subject": "set_at",
 }
 

@@ -284,13 +284,17 @@ BODIES = {
     "outcome": {"worker_id": RUN, "fence": 2**53 - 1, "outcome": "unknown"},
     "cancel": {"reason": "not wanted"},
     "resolve": {"to": "FAILED", "reason": "seen", "evidence": "a ticket"},
+    "evidence": {"answer": "applied", "observed_at": "2026-11-30T12:00:00Z", "detail": "seen"},
+    "retry": {"reason": "seen"},
+    "withdraw": {"reason": "seen"},
+    "migrate": {"reason": "seen", "version": "2.1"},
 }
 
 
 async def test_what_is_no_effect_id_names_no_effect(api: Api, owner: Owner):
     before = await owner.counts()
     routes = [place for place in places(api.app) if "{effect_id}" in place.template]
-    assert len(routes) == 1 + len(BODIES)
+    assert len(routes) == 2 + len(BODIES)
     for place in routes:
         content = json.dumps(BODIES.get(place.template.rpartition("/")[2])).encode()
         for effect_id in (

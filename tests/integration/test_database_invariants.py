@@ -19,6 +19,7 @@ from audit.record import SEALED, WRITTEN_IN
 from audit.seal import Seal, Statement
 from kernel.ids import new_uuid7
 from kernel.roles import Role
+from ledger import quarantine
 from ledger.state import CLOSED, OPEN
 from ledger.transition import TRANSITIONS
 from tests.conftest import database
@@ -64,6 +65,7 @@ MAY = {
     "policy_revision": "SELECT INSERT",
     "publisher_key": "SELECT INSERT",
     "registry_event": "SELECT INSERT",
+    "resolution_event": "SELECT INSERT",
     "run_fact": "SELECT INSERT",
     "run_state": "SELECT INSERT",
     "run_subject": "SELECT INSERT",
@@ -105,6 +107,7 @@ MAY_CALL = {
     "authenticate(bytea)",
     "contract_references(uuid)",
     "current_tenant()",
+    "effects_open()",
     "ensure_partitions(integer)",
     "note_sealed()",
     "share_of(uuid)",
@@ -135,6 +138,7 @@ APPEND_ONLY = [
     "gate_refusal",
     "policy_revision",
     "registry_event",
+    "resolution_event",
     "run_subject",
     "run_tool",
 ]
@@ -322,6 +326,19 @@ def ledger_rows(effect: Effect) -> dict[str, Row]:
             "reason": "done",
             "finished_at": AT,
         },
+        "resolution_event": key
+        | {
+            "step": 1,
+            "fence": 0,
+            "previous_step": None,
+            "from_status": "new",
+            "to_status": "proposed",
+            "to_state": "FAILED",
+            "principal": "ada",
+            "reason": "never sent",
+            "evidence": "the statement",
+            "at": AT,
+        },
     } | gate_rows(effect)
 
 
@@ -448,6 +465,13 @@ SUCCEEDED = [
     insert("effect_outcome"),
 ]
 
+QUARANTINED = [
+    insert("effect"),
+    insert("event", transition="T10", to_state="QUARANTINED"),
+    insert("effect_open", state="QUARANTINED"),
+]
+PROPOSED = [*QUARANTINED, insert("resolution_event")]
+
 # --- a database with two tenants ------------------------------------------------------------------
 
 
@@ -486,6 +510,7 @@ def settle(url: str, effect: Effect) -> None:
     registry = [insert(table) for table in registry_rows(effect)]
     serve(url, effect, *registry, *map(insert, more), *PLANNED, *map(insert, gate_rows(effect)))
     serve(url, another(effect), *SUCCEEDED)
+    serve(url, another(effect, "UNKNOWN"), *PROPOSED)
 
 
 def another(effect: Effect, effect_class: str = "IDEMPOTENT") -> Effect:
@@ -548,6 +573,11 @@ AROUND = [
     event("T7", "RETRYABLE", "DISPATCHED", 5),
 ]
 
+AGAIN = [
+    event("T12", "SUCCEEDED", "QUARANTINED", 3, attempt=1),
+    insert("effect_open", state="QUARANTINED", fence=3, attempt=1, first_dispatched_at=AT),
+]
+
 # what it would be, after which history, of which class, the writes, the refusal
 FORBIDDEN: list[tuple[str, list[Write], str, list[Write], tuple[type[Exception], str]]] = [
     # An effect is there whole: itself, its events, and its open row or its outcome.
@@ -583,6 +613,15 @@ FORBIDDEN: list[tuple[str, list[Write], str, list[Write], tuple[type[Exception],
         ONE_OUTCOME,
     ),
     ("open again", SUCCEEDED, "PURE", [insert("effect_open")], WHOLE),
+    ("open again by no step", SUCCEEDED, "PURE", [AGAIN[1]], WHOLE),
+    ("open again in name alone", SUCCEEDED, "PURE", [AGAIN[0]], WHOLE),
+    (
+        "open again for a worker",
+        [*SUCCEEDED, *AGAIN],
+        "IDEMPOTENT",
+        step("T11", "QUARANTINED", "RETRYABLE", 4),
+        WHOLE,
+    ),
     # The open row and the last event say the same.
     ("a state without event", PLANNED, "PURE", [change(state="QUARANTINED")], WHOLE),
     ("a fence without event", PLANNED, "PURE", [change(fence=1)], WHOLE),
@@ -929,6 +968,99 @@ def test_an_effect_has_one_approval(place: Place):
     assert refused(place, effect, [insert("approval")]) == once
 
 
+SECOND = {
+    "step": 2,
+    "previous_step": 1,
+    "from_status": "proposed",
+    "to_status": "confirmed",
+    "principal": "grace",
+    "proposed_by": "ada",
+}
+CONFIRMED = [*PROPOSED, insert("resolution_event", **SECOND)]
+AGREES = (errors.ForeignKeyViolation, "resolution_event_agrees_fkey")
+TWO_PEOPLE = (errors.CheckViolation, "two_people_agreed")
+FAILED = [
+    event("T11", "QUARANTINED", "FAILED", 1),
+    close,
+    insert("effect_outcome", fence=1, status="FAILED"),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "writes", "refusal"),
+    [
+        # it is of a quarantine
+        (PLANNED, [insert("resolution_event")], (errors.CheckViolation, "resolution_is_bound")),
+        (QUARANTINED, [insert("resolution_event", fence=1)],
+         (errors.CheckViolation, "resolution_is_bound")),
+        # the second one is another, and says the same of the same
+        (PROPOSED, [insert("resolution_event", **SECOND | {"principal": "ada"})],
+         (errors.CheckViolation, "resolution_event_takes_two_people_check")),
+        (PROPOSED, [insert("resolution_event", **SECOND | {"proposed_by": "eve"})], AGREES),
+        (PROPOSED, [insert("resolution_event", **SECOND, to_state="SUCCEEDED")], AGREES),
+        # steps follow each other
+        (QUARANTINED, [insert("resolution_event", **SECOND | {"proposed_by": "ada"})],
+         (errors.ForeignKeyViolation, "resolution_event_follows_fkey")),
+        # nothing ends without two
+        (QUARANTINED, FAILED, TWO_PEOPLE),
+        (PROPOSED, FAILED, TWO_PEOPLE),
+        (CONFIRMED, [event("T11", "QUARANTINED", "SUCCEEDED", 1), close,
+                     insert("effect_outcome", fence=1)], TWO_PEOPLE),
+    ],
+)  # fmt: skip
+def test_a_resolution_is_held_to_its_law(place: Place, given, writes, refusal):
+    effect = another(place.ours, "NON_RETRYABLE")
+    serve(place.url, effect, *given)
+    assert refused(place, effect, writes) == refusal
+
+
+def test_the_law_of_proposals_is_that_of_the_code(place: Place):
+    definitions = dict(
+        ask(place.url, "SELECT conname::text, pg_get_constraintdef(oid) FROM pg_constraint")
+    )
+    words = re.findall("'([a-z]+)'", definitions["resolution_event_is_legal_check"])
+    assert set(zip(words[::2], words[1::2], strict=True)) == quarantine.LEGAL
+
+
+def test_two_who_agree_end_it(place: Place):
+    effect = another(place.ours, "NON_RETRYABLE")
+    serve(place.url, effect, *CONFIRMED, *FAILED)
+
+
+CANCELLED = [
+    *PLANNED,
+    event("T8", "PLANNED", "CANCELLED", 1),
+    close,
+    insert("effect_outcome", fence=1, status="CANCELLED"),
+]
+TAKES = (errors.CheckViolation, "superseded_is_cancelled")
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "refusal"),
+    [
+        (CANCELLED, {}, None),
+        (PLANNED, {}, TAKES),
+        (QUARANTINED, {}, TAKES),
+        (SUCCEEDED, {}, TAKES),
+        (CANCELLED, {"principal": "eve"}, TAKES),
+        (CANCELLED, {"tool": "billing.refund"}, TAKES),
+        ([], {}, (errors.ForeignKeyViolation, "effect_supersedes_fkey")),
+    ],
+)
+def test_only_what_was_cancelled_unsent_is_superseded(place: Place, given, changes, refusal):
+    old = another(place.ours)
+    serve(place.url, old, *given)
+    new = replace(old, number=2)
+    writes = [insert("effect", supersedes=1, **changes), *PLANNED[1:]]
+    if refusal is not None:
+        assert refused(place, new, writes) == refusal
+        return
+    serve(place.url, new, *writes)
+    twice = refused(place, replace(old, number=3), writes)
+    assert twice[0] is errors.UniqueViolation, "one thing takes its place"
+
+
 def test_nobody_signs_with_another_tenants_key(place: Place):
     stolen = insert("contract_signature", key_id=a_key(place.theirs)["key_id"])
     missing = (errors.ForeignKeyViolation, "contract_signature_key_fkey")
@@ -1038,6 +1170,19 @@ CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
     "budget_pool_is_not_overdrawn_check": ("budget_pool", {"granted": 11}),
     "budget_slice_is_not_overspent_check": ("budget_slice", {"used": 6}),
     "budget_slice_scope_is_known_check": ("budget_slice", {"scope": "world"}),
+    "effect_supersedes_another_check": ("effect", {"supersedes": 1}),
+    "event_cancelled_from_quarantine_was_never_sent_check": (
+        "event",
+        {"transition": "T8", "from_state": "QUARANTINED", "to_state": "CANCELLED"},
+    ),
+    "resolution_event_first_is_new_check": ("resolution_event", {"from_status": "proposed"}),
+    "resolution_event_is_legal_check": ("resolution_event", {"to_status": "withdrawn"}),
+    "resolution_event_step_rises_by_one_check": (
+        "resolution_event",
+        {"step": 3, "previous_step": 1, "from_status": "proposed"},
+    ),
+    "resolution_event_takes_two_people_check": ("resolution_event", {"proposed_by": "eve"}),
+    "resolution_event_to_state_is_closed_check": ("resolution_event", {"to_state": "RETRYABLE"}),
     "effect_policy_is_whole_check": ("effect", {"policy": "safe-refund"}),
     "gate_refusal_gate_is_known_check": ("gate_refusal", {"gate": "back door"}),
     "run_tally_counts_are_not_negative_check": ("run_tally", {"succeeded": -1}),

@@ -483,32 +483,15 @@ async def test_a_person_settles_what_is_quarantined(
     assert (await api.dispatch(effects[3])).body["dispatch"]["owned"]
 
 
-async def test_what_may_run_once_is_settled_by_who_names_a_second_person(api: Api, sweep: Sweep):
-    reference = await api.publish(a_contract_of("NON_RETRYABLE"))
-    effect = await api.dispatched(reference)
-    await api.report(effect, "unknown")
-    await sweep.until(api, effect, "QUARANTINED")
-    for second in (None, "admin"):
-        answer = await api.resolve(effect, "FAILED", second=second)
-        assert (answer.refusal, answer.body["pointer"]) == ((422, "invalid_request"), "/second")
-    again = await api.resolve(effect, "RETRYABLE", second="grace")
-    assert again.refusal == (409, "effect_not_retryable")
-    assert (await api.show(effect))["evidence"] == [], "what is refused leaves no word"
-    answer = await api.resolve(effect, "FAILED", second="grace")
-    outcome = answer.body["outcome"]
-    assert outcome["decided_by"] == "person:admin"
-    assert outcome["reason"] == "looked it up (evidence: ticket 7; claimed to agree: grace)"
-
-
 @pytest.mark.parametrize("by", ["ada", "Admin", "admin "])
 async def test_nobody_decides_under_the_name_of_another(api: Api, sweep: Sweep, by: str):
-    effect = await api.dispatched(await api.publish(a_contract_of("UNKNOWN")))
+    effect = await api.dispatched(await api.publish(a_contract_of("IDEMPOTENT")))
     await api.report(effect, "unknown")
     await sweep.until(api, effect, "QUARANTINED")
-    answer = await api.resolve(effect, "FAILED", by=by, second="grace")
+    answer = await api.resolve(effect, "FAILED", by=by)
     assert (answer.refusal, answer.body["pointer"]) == ((422, "invalid_request"), "/by")
     assert await api.state(effect) == "QUARANTINED"
-    answer = await api.resolve(effect, "FAILED", by="admin", second="grace")
+    answer = await api.resolve(effect, "FAILED", by="admin")
     assert answer.body["outcome"]["decided_by"] == "person:admin"
 
 

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ledger.settlement import Answer
+from ledger.evidence import Answer
+from ledger.judgement import Judgement
 from reconciler.addresses import Hosts
-from reconciler.judgement import Judgement, Question
 from reconciler.sources import Asker, HttpSource
 from tallystick.tool_contract import Contract
-from tests.builders import ARGUMENTS, a_contract, http_evidence
+from tests.builders import a_contract, a_question, http_evidence
 from tests.provider import Provider, listening
 
 NAME = "billing.example"
@@ -51,7 +51,13 @@ async def ask(
 ) -> Judgement:
     async with httpx.AsyncClient(trust_env=False, verify=verify) as client:
         source = HttpSource(client, hosts, lambda *_: "s3cret", names)
-        return await source.ask(contract, Question(EFFECT, "key", ARGUMENTS), ASKER)
+        return await judged(source, contract)
+
+
+async def judged(source: HttpSource, contract: Contract) -> Judgement:
+    judgement = await source.ask(contract, a_question(EFFECT), ASKER)
+    assert judgement is not None, "the contract says how to ask"
+    return judgement
 
 
 def at(port: int) -> tuple[Contract, str]:
@@ -113,7 +119,7 @@ async def test_no_spelling_of_loopback_is_public(provider: Provider, host: str):
     place = f"{host.strip('[]')}:{provider.port}"
     async with httpx.AsyncClient(trust_env=False) as client:
         source = HttpSource(client, Hosts(public=frozenset({place})), lambda *_: None)
-        judgement = await source.ask(contract_at(url), Question(EFFECT, "key", ARGUMENTS), ASKER)
+        judgement = await judged(source, contract_at(url))
     assert (judgement.detail, provider.asked) == (NOT_ASKED, [])
 
 
@@ -218,9 +224,8 @@ async def test_a_connection_to_one_name_is_not_used_for_another(tmp_path: Path):
         async with httpx.AsyncClient(trust_env=False, verify=verify) as client:
             names = Names(["127.0.0.1"], ["127.0.0.1"])
             source = HttpSource(client, Hosts(private=frozenset(places)), lambda *_: None, names)
-            question = Question(EFFECT, "key", ARGUMENTS)
             answers = [
-                (await source.ask(contract_at(url), question, ASKER)).answer
+                (await judged(source, contract_at(url))).answer
                 for url in (
                     f"https://{name}:{provider.port}/effects/{{effect_id}}"
                     for name in (NAME, "other.example")

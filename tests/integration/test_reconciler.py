@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from ledger.judgement import Judgement
 from ledger.settlement import CHECKS_MAX
-from reconciler.judgement import Judgement, Question
-from reconciler.sources import Asker, HttpSource
+from reconciler.sources import Asker, Source
 from server.secret_file import read_secrets
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
 from tests.api import Api, moment
-from tests.builders import ARGUMENTS, a_contract, a_contract_of, http_evidence
+from tests.builders import ARGUMENTS, a_contract, a_contract_of, a_question, http_evidence
 from tests.fixtures import Owner, Sweep, asking, sweeper_of
 from tests.provider import Provider
 
@@ -67,15 +68,17 @@ def response(status: int, body: bytes, *headers: str) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
-class Held(HttpSource):
+class Held:
     """A source that has its answer and keeps it back until it is let go."""
 
-    def __init__(self, source: HttpSource) -> None:
+    def __init__(self, source: Source) -> None:
         self._inner = source
         self.has_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+    async def ask(
+        self, contract: Contract, question: EvidenceQuestion, asker: Asker
+    ) -> Judgement | None:
         judgement = await self._inner.ask(contract, question, asker)
         self.has_asked.set()
         await self.may_answer.wait()
@@ -264,13 +267,41 @@ async def test_absent_is_believed_after_the_settle_window_alone(
     unknown_since = moment(early["events"][2]["at"])
     assert moment(early["due_at"]) == unknown_since + timedelta(seconds=60)
     assert await sweep.once() == 0
-    # The window began a minute earlier after all.
-    await owner.rows("UPDATE effect_open SET unknown_since = unknown_since - interval '1 minute'")
-    await owner.run_out(effect)
+    await owner.pass_time(effect, 60)
+    await sweep.once()
+    first = await api.show(effect)
+    assert (first["state"], first["reason"]) == ("UNKNOWN", "absent, to be asked once more")
+    observed_at = moment(first["evidence"][-1]["observed_at"])
+    assert moment(first["due_at"]) == observed_at + timedelta(seconds=20), "as long as it may lag"
+    await owner.pass_time(effect, 20)
     await sweep.once()
     shown = await api.show(effect)
     assert shown["state"] == state
-    assert [one["answer"] for one in shown["evidence"]] == ["absent", "absent"]
+    assert [one["answer"] for one in shown["evidence"]] == ["absent"] * 3
+
+
+@pytest.mark.parametrize("between", ["outage", "message", "pending"])
+async def test_anything_else_between_two_answers_absent_starts_anew(
+    api: Api, owner: Owner, provider: Provider, sweep: Sweep, between: str
+):
+    effect = await in_doubt(api, a_contract(evidence=http_evidence(provider.port)))
+    await sweep.once()
+    await owner.pass_time(effect, 5)
+    if between == "message":
+        assert (await api.tell(effect, "in_progress")).status == 201
+    else:
+        provider.status = 503 if between == "outage" else None
+        if between == "pending":
+            provider.book(effect["effect_id"], status="pending")
+        await sweep.once()
+        provider.status = None
+        provider.books.clear()
+        await owner.pass_time(effect, 5)
+    await sweep.once()
+    assert (await api.show(effect))["reason"] == "absent, to be asked once more"
+    await owner.pass_time(effect, 1)
+    await sweep.once()
+    assert await api.state(effect) == "RETRYABLE"
 
 
 async def test_what_shows_up_before_the_window_is_over_has_happened(
@@ -318,9 +349,10 @@ async def test_only_the_hosts_that_an_operator_allows_are_asked(api: Api, provid
     port = provider.port
     for allowed in ([], ["127.0.0.1"], [f"127.0.0.1:{port}0"], [f"localhost:{port}"], ["*"]):
         async with asking(allowed) as source:
-            question = Question(effect["effect_id"], "", ARGUMENTS)
+            question = a_question(effect["effect_id"], "")
             document = a_contract(evidence=http_evidence(port))
             judgement = await source.ask(Contract.parse(document), question, ASKER)
+            assert judgement is not None
             assert (judgement.answer, provider.asked) == ("unavailable", [])
             assert "evidence hosts" in judgement.detail
     async with asking([]) as source:
@@ -333,7 +365,8 @@ async def test_an_address_that_is_none_is_not_asked(url: str):
     http = http_evidence(1)["http"] | {"url": f"{url.replace(' ', '')}{{effect_id}}"}
     contract = Contract.parse(a_contract(evidence=http_evidence(1, http=http)))
     async with asking(["127.0.0.1:80", ":80", "[:80"]) as source:
-        judgement = await source.ask(contract, Question("run.1", "key", ARGUMENTS), ASKER)
+        judgement = await source.ask(contract, a_question("run.1"), ASKER)
+    assert judgement is not None
     assert judgement.answer == "unavailable"
 
 
@@ -473,10 +506,10 @@ async def test_a_reconciler_that_comes_late_changes_nothing(
     assert shown | {"evidence": []} == settled | {"evidence": []}
 
 
-async def test_a_worker_may_finish_while_the_provider_is_asked(
+async def test_a_worker_that_finishes_while_the_provider_is_asked_is_evidence(
     api: Api, provider: Provider, sweep: Sweep
 ):
-    """Not any more: the effect was taken from it, so its word is evidence and no more."""
+    """The effect was taken from it, so its report is refused; what it saw settles the effect."""
     effect = await in_doubt(api, a_contract(evidence=http_evidence(provider.port)))
     held = Held(sweep.sweeper.source)
     task = asyncio.create_task(sweeper_of(api, held).once())
@@ -486,7 +519,7 @@ async def test_a_worker_may_finish_while_the_provider_is_asked(
     await task
     shown = await api.show(effect)
     assert sorted(one["answer"] for one in shown["evidence"]) == ["absent", "applied"]
-    assert shown["state"] == "RETRYABLE"
+    assert (shown["state"], shown["reason"]) == ("SUCCEEDED", "evidence: applied")
 
 
 async def test_two_sweepers_ask_about_each_effect_once(api: Api, provider: Provider, sweep: Sweep):
@@ -541,14 +574,16 @@ async def test_one_tenants_trouble_is_not_another_ones(
     assert [await api.state(broken[0]), await other.state(broken[1])] == ["UNKNOWN", "SUCCEEDED"]
 
 
-class Defective(HttpSource):
+class Defective:
     """A source with a defect that shows at the first effect that it is asked about."""
 
-    def __init__(self, source: HttpSource) -> None:
+    def __init__(self, source: Source) -> None:
         self._inner = source
         self._is_first = True
 
-    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+    async def ask(
+        self, contract: Contract, question: EvidenceQuestion, asker: Asker
+    ) -> Judgement | None:
         if self._is_first:
             self._is_first = False
             raise ZeroDivisionError

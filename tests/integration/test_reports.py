@@ -119,11 +119,12 @@ async def test_a_stale_fence_changes_nothing_and_is_kept_as_evidence(
     assert "inv_7" not in "".join(one["detail"] for one in after["evidence"])
 
 
-async def test_another_end_than_the_reported_one_is_evidence(api: Api, effect: dict[str, Any]):
+async def test_another_end_than_the_reported_one_is_for_a_person(api: Api, effect: dict[str, Any]):
     await api.report(effect, "succeeded", result=RESULT)
     assert (await api.report(effect, "failed")).refusal == (409, "fence_stale")
     shown = await api.show(effect)
-    assert (shown["state"], shown["outcome"]["result"]) == ("SUCCEEDED", RESULT)
+    assert (shown["state"], shown["outcome"]) == ("QUARANTINED", None)
+    assert [(one["status"], one["result"]) for one in shown["outcomes"]] == [("SUCCEEDED", RESULT)]
     assert [facts(one) for one in shown["evidence"]] == [("late_worker", "rejected", 1)]
 
 
@@ -280,7 +281,7 @@ async def test_no_new_attempt_once_a_late_worker_said_that_it_was_done(
     await sweep.until(api, effect, "RETRYABLE")
     late = await api.report(effect, "succeeded", result={"invoice_id": "inv_1"})
     assert late.refusal == (409, "fence_stale")
-    again = await api.dispatch(effect)
-    assert again.refusal == (409, "effect_not_retryable")
+    assert not (await api.dispatch(effect)).body["dispatch"]["owned"]
+    await sweep.once()
     shown = await api.show(effect)
-    assert (shown["state"], len(shown["attempts"])) == ("QUARANTINED", 1)
+    assert (shown["state"], len(shown["attempts"])) == ("SUCCEEDED", 1)

@@ -7,8 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from reconciler.judgement import Judgement, Question
+from ledger.judgement import Judgement
 from reconciler.sources import Asker, HttpSource
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
 from tests.api import Api, moment
 from tests.builders import a_contract, http_evidence
@@ -41,7 +42,7 @@ class Silent(HttpSource):
         self.has_asked = asyncio.Event()
         self.may_answer = asyncio.Event()
 
-    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+    async def ask(self, contract: Contract, question: EvidenceQuestion, asker: Asker) -> Judgement:
         self.has_asked.set()
         await self.may_answer.wait()
         raise ConnectionError
@@ -94,6 +95,8 @@ async def test_every_open_state_stands_in_the_way_and_says_what_clears_it(
 
     retryable, quarantined = await sent("retryable"), await sent("quarantined")
     provider.book(quarantined["effect_id"], amount_cents=1)
+    await sweep.once()
+    await owner.pass_time(retryable, 2)
     await sweep.once()
     reconciling = await sent("reconciling")
     silent = Silent()

@@ -12,7 +12,8 @@ from tests.fixtures import Owner
 from tests.problems import problem_in
 from tests.routes import PLACEHOLDERS, places
 
-OPEN = {"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/static"}
+SIGNED = "/v1/webhooks/{tenant}/{source}"  # no token opens it, see test_webhooks
+OPEN = {"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/static", SIGNED}
 
 # The permission that each route asks for, told once more by hand.
 ASKED = {
@@ -47,6 +48,8 @@ ASKED = {
         GET /v1/effects
         GET /v1/effects/{effect_id}
         GET /v1/pins
+        GET /v1/quarantine
+        GET /v1/quarantine/{effect_id}
         GET /v1/runs/{run:path}
         GET /v1/workers
     """,
@@ -58,7 +61,11 @@ ASKED = {
         POST /v1/effects/{effect_id}/cancel
     """,
     "settle_effects": """
+        POST /v1/effects/{effect_id}/evidence
+        POST /v1/effects/{effect_id}/migrate
         POST /v1/effects/{effect_id}/resolve
+        POST /v1/effects/{effect_id}/retry
+        POST /v1/effects/{effect_id}/withdraw
     """,
     "manage_rollout": """
         POST /v1/rollouts/{name}/{version}/retire

@@ -17,14 +17,15 @@ from psycopg.types.json import Jsonb
 
 from server.tables import SCHEMA
 from tests.api import Api
-from tests.builders import ARGUMENTS, SEND_INVOICE, a_contract, a_policy
+from tests.builders import ARGUMENTS, SEND_INVOICE, a_contract, a_contract_of, a_policy
 from tests.fixtures import Owner
 from tests.routes import places
 from tests.sealing import seal_all
 from tests.signers import Signer
 
 # What answers everybody alike, with or without a token.
-OPEN = {"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/static"}
+SIGNED = "/v1/webhooks/{tenant}/{source}"  # asked in test_webhooks, by signature
+OPEN = {"/healthz", "/readyz", "/docs", "/openapi.json", "/docs/static", SIGNED}
 REASON = {"reason": "because"}
 
 
@@ -51,8 +52,9 @@ class Names:
     def questions(self) -> dict[tuple[str, str], list[tuple[str, Any]]]:
         """Return, for each route that is given a name, the questions to ask it."""
         name, effect, word = self.tool["name"], f"/v1/effects/{self.effect_id}", {"to": "FAILED"}
-        word |= {"reason": "seen", "evidence": "a ticket", "second": "grace"}
+        word |= {"reason": "seen", "evidence": "a ticket"}
         outcome = {"worker_id": self.worker["worker_id"], "fence": 1, "outcome": "succeeded"}
+        told = {"answer": "applied", "observed_at": "2026-11-30T12:00:00Z", "detail": "seen"}
         plan = {"run": self.run, "effect": "effect-1", "tool": self.tool, "arguments": ARGUMENTS}
         pin = {"name": name, "version": "2.1", "holder": "queue", "ttl_seconds": 60}
         offer = {"owner": self.owner, "name": name, "version": "2.1"}
@@ -126,6 +128,17 @@ class Names:
             ],
             ("POST", "/v1/effects/{effect_id}/cancel"): [(f"{effect}/cancel", REASON)],
             ("POST", "/v1/effects/{effect_id}/resolve"): [(f"{effect}/resolve", word)],
+            ("POST", "/v1/effects/{effect_id}/evidence"): [(f"{effect}/evidence", told)],
+            ("POST", "/v1/effects/{effect_id}/retry"): [(f"{effect}/retry", REASON)],
+            ("POST", "/v1/effects/{effect_id}/withdraw"): [(f"{effect}/withdraw", REASON)],
+            ("POST", "/v1/effects/{effect_id}/migrate"): [
+                (f"{effect}/migrate", REASON | {"version": "2.1"})
+            ],
+            ("GET", "/v1/quarantine"): [
+                (f"/v1/quarantine?tool={name}", None),
+                (f"/v1/quarantine?after={self.effect_id}", None),
+            ],
+            ("GET", "/v1/quarantine/{effect_id}"): [(f"/v1/quarantine/{self.effect_id}", None)],
             ("GET", "/v1/approvals"): [(f"/v1/approvals?after={self.approval_id}", None)],
             ("GET", "/v1/approvals/{approval_id}"): [(approval, None)],
             ("POST", "/v1/approvals/{approval_id}/approve"): [(f"{approval}/approve", {})],
@@ -344,6 +357,10 @@ async def full(api: Api, owner: Owner, theirs: Names) -> Names:
     for outcome in ("unknown", "succeeded"):
         await api.report(late, outcome)
     await api.cancel((await api.plan(tool, effect="cancelled")).body)
+    sent = await api.dispatched(await api.publish(a_contract_of("NON_RETRYABLE")), effect="sent")
+    for outcome in ("failed", "succeeded"):
+        await api.report(sent, outcome)
+    assert (await api.resolve(sent, "FAILED")).body["proposal"], "it came back, and takes two"
     card = await api.publish(a_contract(name="billing.card", input_schema=CARD))
     assert (await api.plan(card, effect="card", arguments={"card": "4111"})).status == 201
     await governed(api)

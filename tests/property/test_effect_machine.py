@@ -25,10 +25,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ledger.settlement import CHECKS_MAX, Answer
+from ledger.evidence import Answer
+from ledger.judgement import Judgement
+from ledger.settlement import CHECKS_MAX
 from ledger.state import State
-from reconciler.judgement import Judgement, Question
 from reconciler.sources import Asker, HttpSource
+from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
 from tests.api import Answered, Api, running
 from tests.builders import a_contract_of, http_evidence
@@ -57,7 +59,7 @@ class Chosen(HttpSource):
     def __init__(self) -> None:
         self.answer = Answer.UNAVAILABLE
 
-    async def ask(self, contract: Contract, question: Question, asker: Asker) -> Judgement:
+    async def ask(self, contract: Contract, question: EvidenceQuestion, asker: Asker) -> Judgement:
         return Judgement(self.answer, "chosen")
 
 
@@ -70,6 +72,7 @@ class World:
     owner: Owner
     source: Chosen
     sweep: Sweep
+    grace: Api
     examples: Iterator[int] = field(default_factory=lambda: count(1))
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -99,7 +102,9 @@ class Known:
     unaccounted: int = 0
     is_due: bool = False
     is_spent: bool = False
-    was_applied: bool = False
+    was_closed: bool = False
+    was_absent: bool = False
+    evidence: list[tuple[int, str, Answer]] = field(default_factory=list)
     dispatches: list[dict[str, Any]] = field(default_factory=list)
     reports: dict[int, str] = field(default_factory=dict)
 
@@ -109,6 +114,20 @@ class Known:
 
     def becomes(self, state: str, *, due: bool = False) -> None:
         self.state, self.is_due = state, due
+
+    def heard(self, attempt: int, source: str, answer: Answer) -> None:
+        """Note what was said of an attempt: after anything but "absent" that is asked anew."""
+        self.evidence.append((attempt, source, answer))
+        self.was_absent = False
+
+    def said(self) -> set[Answer]:
+        """Return the answers that settle the effect as it is."""
+        return {
+            answer
+            for attempt, source, answer in self.evidence
+            if (attempt == self.attempts or answer is Answer.APPLIED)
+            and not (answer is Answer.REJECTED and source == "worker" and self.attempts > 1)
+        }
 
 
 class EffectMachine(RuleBasedStateMachine):
@@ -172,7 +191,7 @@ class EffectMachine(RuleBasedStateMachine):
         if refusal is None:
             known.becomes("DISPATCHED")
             known.attempts += 1
-            known.is_spent = False
+            known.is_spent = known.was_absent = False
         elif refusal != "contract_suspended":
             known.becomes("REFUSED" if known.state == "PLANNED" else "QUARANTINED")
         return refusal
@@ -182,9 +201,17 @@ class EffectMachine(RuleBasedStateMachine):
 
     def predict_settlement(self, known: Known, answer: Answer) -> None:
         effect_class = known.tool.effect_class
-        if answer in (Answer.APPLIED, Answer.REJECTED):
-            known.becomes("SUCCEEDED" if answer is Answer.APPLIED else "FAILED")
-        elif answer is Answer.CONTRADICTS or (answer is Answer.ABSENT and effect_class in ONCE):
+        if answer is not Answer.ABSENT:
+            known.heard(known.attempts, "http", answer)
+        said = known.said()
+        if Answer.CONTRADICTS in said or {Answer.APPLIED, Answer.REJECTED} <= said:
+            known.becomes("QUARANTINED")
+        elif said & {Answer.APPLIED, Answer.REJECTED}:
+            known.becomes("SUCCEEDED" if Answer.APPLIED in said else "FAILED")
+        elif answer is Answer.ABSENT and not known.was_absent:
+            known.becomes("UNKNOWN")
+            known.was_absent = True
+        elif answer is Answer.ABSENT and effect_class in ONCE:
             known.becomes("QUARANTINED")
         elif answer is Answer.ABSENT:
             self.predict_retry(known)
@@ -198,7 +225,8 @@ class EffectMachine(RuleBasedStateMachine):
 
     def predict_report(self, known: Known, verdict: str) -> None:
         is_pure = known.tool.effect_class == "PURE"
-        is_doubtful = known.was_applied or (known.unaccounted and not is_pure)
+        was_applied = any(answer is Answer.APPLIED for _, _, answer in known.evidence)
+        is_doubtful = was_applied or (known.unaccounted and not is_pure)
         if verdict == "succeeded":
             known.becomes("SUCCEEDED")
         elif verdict == "failed" and not is_doubtful:
@@ -207,6 +235,26 @@ class EffectMachine(RuleBasedStateMachine):
             known.becomes("RETRYABLE")
         else:
             known.becomes("UNKNOWN", due=True)
+
+    def predict_late(self, known: Known, verdict: str, attempt: int) -> None:
+        """Move the model's effect as the report of a worker moves it that has lost it."""
+        answer = Answer.APPLIED if verdict == "succeeded" else Answer.REJECTED
+        if verdict == "unknown" or (attempt, "worker", answer) in known.evidence:
+            return
+        known.heard(attempt, "worker", answer)
+        if known.tool.effect_class == "PURE":
+            return
+        if answer is Answer.REJECTED and known.attempts > 1:
+            return
+        contradicted = ("SUCCEEDED",) if answer is Answer.REJECTED else CLOSED[1:]
+        if known.state == "UNKNOWN":
+            known.is_due = True
+        elif known.state == "RETRYABLE" and answer is Answer.APPLIED:
+            known.becomes("UNKNOWN", due=True)
+            known.is_spent = False
+        elif known.state in contradicted:
+            known.becomes("QUARANTINED")
+            known.was_closed = True
 
     # --- runtimes and workers -----------------------------------------------------------------
 
@@ -297,7 +345,7 @@ class EffectMachine(RuleBasedStateMachine):
             assert answer.status == 200, answer
         else:
             assert answer.refusal == (409, "fence_stale"), answer
-            known.was_applied |= verdict == "succeeded"
+            self.predict_late(known, verdict, len(known.dispatches) + 1 + attempt)
 
     @precondition(lambda self: self.any_in("RETRYABLE"))
     @rule(data=st.data(), verdict=verdicts, earlier=st.none() | verdicts)
@@ -320,7 +368,7 @@ class EffectMachine(RuleBasedStateMachine):
         if known.tool.effect_class == "IDEMPOTENT":
             has_time += ("RETRYABLE",)
         if known.state in has_time:
-            self.world.run(self.world.owner.run_out(known.effect))
+            self.world.run(self.world.owner.pass_time(known.effect, 5))
             known.is_due = True
 
     @precondition(lambda self: any(one.is_due for one in self.known.values()))
@@ -361,8 +409,18 @@ class EffectMachine(RuleBasedStateMachine):
     def resolve(self, data: st.DataObject, to: str) -> None:
         self.resolved(self.drawn(data, "QUARANTINED"), to)
 
+    def is_contradicted(self, known: Known) -> bool:
+        """Tell whether evidence speaks against another attempt."""
+        against = {Answer.CONTRADICTS}
+        if known.tool.effect_class == "REPLAYABLE":
+            against |= {Answer.APPLIED}
+        return any(answer in against for _, _, answer in known.evidence)
+
     def resolved(self, known: Known, to: str) -> None:
-        answer = self.world.run(self.api.resolve(known.effect, to, second="grace"))
+        answer = self.world.run(self.api.resolve(known.effect, to))
+        if answer.status == 200 and answer.body["proposal"]:
+            assert known.tool.effect_class in ONCE, answer
+            answer = self.world.run(self.world.grace.resolve(known.effect, to))
         if not known.is_open:
             assert answer.code == "effect_conflict", answer
         elif known.state != "QUARANTINED":
@@ -371,6 +429,8 @@ class EffectMachine(RuleBasedStateMachine):
             known.tool.effect_class in ONCE
             or known.attempts >= ATTEMPTS_MAX
             or known.tool.lifecycle == "RETIRED"
+            or known.was_closed
+            or self.is_contradicted(known)
         ):
             assert answer.code == "effect_not_retryable", answer
         else:
@@ -458,19 +518,22 @@ class EffectMachine(RuleBasedStateMachine):
         )
 
 
-async def opened(stack: AsyncExitStack, database_url: str, home: Path) -> tuple[Api, Owner]:
+async def opened(stack: AsyncExitStack, database_url: str, home: Path) -> tuple[Api, Owner, Api]:
     api = await stack.enter_async_context(running(database_url, home))
     api.app.state.lease_seconds_max = 0
-    return api, await stack.enter_async_context(owning(database_url))
+    owner = await stack.enter_async_context(owning(database_url))
+    grace = api.speaking_for(await owner.token("default", "operator", principal="grace"))
+    await stack.enter_async_context(grace.http)
+    return api, owner, grace
 
 
 def test_whatever_happens_the_ledger_keeps_to_the_model(database_url: str, tmp_path: Path):
     stack = AsyncExitStack()
     with asyncio.Runner() as runner:
-        api, owner = runner.run(opened(stack, database_url, tmp_path / "home"))
+        api, owner, grace = runner.run(opened(stack, database_url, tmp_path / "home"))
         try:
             source = Chosen()
-            world = World(runner, api, owner, source, sweeper_of(api, source))
+            world = World(runner, api, owner, source, sweeper_of(api, source), grace)
             # Typed as a class, and called as one: what makes a machine will do.
             machine: Any = partial(EffectMachine, world)
             run_state_machine_as_test(

@@ -190,6 +190,14 @@ def cancel_request(effect_id: str, reason: str) -> Request:
     return Request("POST", _path("effects", effect_id, "cancel"), {"reason": reason})
 
 
+def retry_request(effect_id: str, reason: str, evidence: str | None) -> Request:
+    """Release a quarantined effect for another attempt."""
+    body: Document = {"reason": reason}
+    if evidence is not None:
+        body["evidence"] = evidence
+    return Request("POST", _path("effects", effect_id, "retry"), body)
+
+
 def show_request(effect_id: str) -> Request:
     """Ask for an effect and its history."""
     return Request("GET", _path("effects", effect_id))

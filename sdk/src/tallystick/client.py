@@ -58,6 +58,7 @@ from tallystick._requests import (
     endpoint,
     publish_request,
     resolve_request,
+    retry_request,
     show_request,
 )
 from tallystick._wire import PROCESS, AsyncWire, Wire, draw_id, monotonic
@@ -251,6 +252,17 @@ class Client(_Connected[Effect, Wire, httpx.BaseTransport]):
         """Cancel an effect that nobody has begun."""
         return self._effect(cancel_request(effect_id, reason))
 
+    def retry(self, effect_id: str, reason: str, *, evidence: str | None = None) -> EffectEntry:
+        """Let a worker send a quarantined effect again, as an operator, on its recorded contract.
+
+        The attempt itself begins with `dispatch`. What is released already stays so.
+
+        Raises:
+            EffectNotRetryable: Its class, its provider's key or what is known of it forbids that.
+            Forbidden: The token has not the role `operator`.
+        """
+        return self._effect(retry_request(effect_id, reason, evidence))
+
     def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; its ``document`` has events, attempts, evidence and outcomes."""
         return self._effect(show_request(effect_id))
@@ -352,6 +364,12 @@ class AsyncClient(_Connected[AsyncEffect, AsyncWire, httpx.AsyncBaseTransport]):
     async def cancel(self, effect_id: str, reason: str) -> EffectEntry:
         """Cancel an effect that nobody has begun."""
         return await self._effect(cancel_request(effect_id, reason))
+
+    async def retry(
+        self, effect_id: str, reason: str, *, evidence: str | None = None
+    ) -> EffectEntry:
+        """Let a worker send a quarantined effect again; see `Client.retry`."""
+        return await self._effect(retry_request(effect_id, reason, evidence))
 
     async def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; see `Client.show`."""

@@ -152,8 +152,15 @@ def _check_errors(fields: Mapping[str, Any]) -> None:
 
 
 def _check_evidence(fields: Mapping[str, Any]) -> None:
-    evidence = fields.get("evidence")
-    if evidence is None:
+    evidence = fields.get("evidence", {})
+    for source, parts in (("http", ("http", "answer")), ("plugin", ("plugin",))):
+        for part in parts:
+            if part in evidence and evidence["source"] != source:
+                raise InvalidContract(
+                    f"it belongs to the source {source}, and the contract names another",
+                    pointer=pointer_join("evidence", part),
+                )
+    if "http" not in evidence:
         return
     if _NAMES_A_USER.match(evidence["http"]["url"]):
         raise InvalidContract(

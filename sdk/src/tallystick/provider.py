@@ -92,6 +92,24 @@ class HttpEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginEvidence:
+    """The plug-in that asks the provider about one effect.
+
+    Args:
+        name: Its name among the entry points `tallystick.evidence_sources` of the service.
+        timeout_seconds: How long to wait for the answer.
+    """
+
+    name: str
+    timeout_seconds: float
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "PluginEvidence":
+        """Read the contract's `evidence.plugin`."""
+        return cls(name=document["name"], timeout_seconds=document.get("timeout_seconds", 10))
+
+
+@dataclass(frozen=True, slots=True)
 class Bind:
     """Where an answer repeats what was asked for, so that it cannot be about something else.
 
@@ -145,30 +163,64 @@ class EvidenceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """How the provider is asked whether an effect took place.
+class WebhookEvidence:
+    """How a message of the provider's is read. Pointers are JSON Pointers into its body.
 
     Args:
-        source: The kind of source.
-        consistency: Whether the source shows an effect at once, or after some time.
-        lag_seconds: How far the source may be behind.
-        http: The request.
-        answer: How to read the answer.
+        source: The name under which the provider's messages arrive.
+        id: Where the effect's id stands, as the worker sent it along.
+        answer: How to read the rest.
     """
 
-    source: Literal["http"]
+    source: str
+    id: str
+    answer: EvidenceAnswer
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "WebhookEvidence":
+        """Read the contract's `evidence.webhook`."""
+        return cls(source=document["source"], id=document["id"], answer=EvidenceAnswer.of(document))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How the provider tells whether an effect took place.
+
+    Args:
+        source: The kind of source that is asked; of `webhook` nobody is, and its messages count.
+        consistency: Whether the source shows an effect at once, or after some time.
+        lag_seconds: How far the source may be behind.
+        http: The request, of the source `http`.
+        answer: How to read the answer to it.
+        plugin: The plug-in, of the source `plugin`.
+        webhook: How the provider's own messages are read, beside any source.
+    """
+
+    source: Literal["http", "plugin", "webhook"]
     consistency: Literal["read_after_write", "eventual"]
     lag_seconds: float
-    http: HttpEvidence
-    answer: EvidenceAnswer
+    http: HttpEvidence | None
+    answer: EvidenceAnswer | None
+    plugin: PluginEvidence | None
+    webhook: WebhookEvidence | None
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long to wait for the answer of who is asked."""
+        asked = self.http or self.plugin
+        return asked.timeout_seconds if asked else 0
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Evidence":
         """Read the contract's `evidence`."""
+        http, plugin = document.get("http"), document.get("plugin")
+        answer, webhook = document.get("answer"), document.get("webhook")
         return cls(
             source=document["source"],
-            consistency=document["consistency"],
+            consistency=document.get("consistency", "eventual"),
             lag_seconds=document.get("lag_seconds", 0),
-            http=HttpEvidence.of(document["http"]),
-            answer=EvidenceAnswer.of(document["answer"]),
+            http=HttpEvidence.of(http) if http else None,
+            answer=EvidenceAnswer.of(answer) if answer else None,
+            plugin=PluginEvidence.of(plugin) if plugin else None,
+            webhook=WebhookEvidence.of(webhook) if webhook else None,
         )

@@ -84,11 +84,12 @@ def test_show_tells_the_story_in_order(run, wire):
     assert '{"invoice": "INV-7"}' in out
 
 
-def test_resolve_sends_the_decision_and_both_people(run, wire):
+@pytest.mark.parametrize("group", ["effects", "quarantine"])
+def test_resolve_sends_the_decision(run, wire, group):
     wire.answer(f"POST /v1/effects/{EFFECT_ID}/resolve", {**EFFECT, "state": "FAILED"})
     result = run(
-        *("effects", "resolve", EFFECT_ID, "--to", "failed", "--reason", "bounced"),
-        *("--evidence", "ticket 7", "--by", "ada", "--second", "grace"),
+        *(group, "resolve", EFFECT_ID, "--to", "failed", "--reason", "bounced"),
+        *("--evidence", "ticket 7", "--by", "ada"),
     )
     assert result.exit_code == 0
     assert "FAILED" in result.stdout
@@ -97,8 +98,27 @@ def test_resolve_sends_the_decision_and_both_people(run, wire):
         "reason": "bounced",
         "evidence": "ticket 7",
         "by": "ada",
-        "second": "grace",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ([], {"reason": "try it"}),
+        (["--evidence", "ticket 7"], {"reason": "try it", "evidence": "ticket 7"}),
+    ],
+)
+def test_retry_sends_the_reason_and_the_evidence_if_any(run, wire, given, sent):
+    wire.answer(f"POST /v1/effects/{EFFECT_ID}/retry", {**EFFECT, "state": "RETRYABLE"})
+    result = run("effects", "retry", EFFECT_ID, "--reason", "try it", *given)
+    assert "RETRYABLE" in result.stdout
+    assert wire.sent()[0][1] == sent
+
+
+@pytest.mark.parametrize(("state", "says"), [("QUARANTINED", True), ("PLANNED", False)])
+def test_a_list_with_quarantined_work_says_where_to_go_on(run, wire, state, says):
+    wire.answer("GET /v1/effects", {"effects": [{**EFFECT, "state": state}], "next": None})
+    assert ("registry quarantine list" in run("effects", "list").stdout) == says
 
 
 def test_cancel_sends_the_reason(run, wire):

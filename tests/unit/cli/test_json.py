@@ -66,6 +66,34 @@ EFFECT = {
         "decided_by": "reconciler",
     },
 }
+PROPOSAL = {
+    "step": 1,
+    "fence": 2,
+    "status": "proposed",
+    "to": "FAILED",
+    "by": "ada",
+    "proposed_by": None,
+    "reason": "never sent",
+    "evidence": "the statement",
+    "at": "2026-01-02T03:10:00Z",
+}
+QUARANTINED = {
+    **EFFECT,
+    "state": "QUARANTINED",
+    "principal": "agent",
+    "outcome": None,
+    "proposal": PROPOSAL,
+    "cause": "inconclusive",
+    "quarantined_at": "2026-01-02T03:05:05Z",
+    "age_seconds": 59.5,
+}
+CHOICE = {
+    "choice": "FAILED",
+    "meaning": "It did not take effect.",
+    "people": 2,
+    "allowed": True,
+    "why_not": None,
+}
 HISTORY = {
     "events": [
         {
@@ -342,6 +370,38 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "effects resolve": (
         [EFFECT_ID, "--to", "succeeded", "--reason", "r", "--evidence", "e", "--by", "ada"],
         {f"POST /v1/effects/{EFFECT_ID}/resolve": EFFECT},
+    ),
+    "effects retry": (
+        [EFFECT_ID, "--reason", "r"],
+        {f"POST /v1/effects/{EFFECT_ID}/retry": EFFECT},
+    ),
+    "quarantine list": ([], {"GET /v1/quarantine": {"effects": [QUARANTINED], "next": None}}),
+    "quarantine show": (
+        [EFFECT_ID],
+        {
+            f"GET /v1/quarantine/{EFFECT_ID}": {
+                **QUARANTINED,
+                **HISTORY,
+                "advice": "Ask.",
+                "choices": [CHOICE],
+            }
+        },
+    ),
+    "quarantine resolve": (
+        [EFFECT_ID, "--to", "failed", "--reason", "r", "--evidence", "e"],
+        {f"POST /v1/effects/{EFFECT_ID}/resolve": QUARANTINED},
+    ),
+    "quarantine abandon": (
+        [EFFECT_ID, "--reason", "r", "--evidence", "e"],
+        {f"POST /v1/effects/{EFFECT_ID}/resolve": EFFECT},
+    ),
+    "quarantine withdraw": (
+        [EFFECT_ID, "--reason", "r"],
+        {f"POST /v1/effects/{EFFECT_ID}/withdraw": {**EFFECT, "proposal": None}},
+    ),
+    "quarantine migrate": (
+        [EFFECT_ID, "--to", "2.0", "--reason", "r"],
+        {f"POST /v1/effects/{EFFECT_ID}/migrate": {**EFFECT, "supersedes": EFFECT_ID}},
     ),
     "effects cancel": (
         [EFFECT_ID, "--reason", "no longer wanted"],

@@ -1,25 +1,24 @@
-"""What time, evidence and people do to an effect, row by row of the effect classes' table."""
+"""What time and evidence do to an effect, row by row of the effect classes' table."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from ledger.effect import Ending, OpenEffect, Step
+from ledger.effect import Ending, Evidence, OpenEffect, Step
+from ledger.evidence import Answer
 from ledger.settlement import (
     CHECKS_MAX,
-    Answer,
-    Finding,
-    Resolution,
     backoff_seconds,
     cancel,
     overdue,
-    resolve,
     settle,
 )
 from ledger.state import State
-from tallystick.errors import EffectNotRetryable, IllegalTransition, InvalidRequest
+from tallystick.errors import IllegalTransition
 from tallystick.tool_contract import Contract
 from tests.builders import a_contract, a_contract_of, http_evidence
 
@@ -40,13 +39,36 @@ def contract(effect_class: str, **changes) -> Contract:
     return Contract.parse(a_contract_of(effect_class, **(facts | changes)))
 
 
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def heard(answer: Answer, seconds: float = 0, source: str = "http") -> Evidence:
+    """Return what a source said so many seconds ago."""
+    at = ago(seconds)
+    return Evidence(UUID(int=int(seconds * 10)), 3, source, answer, None, at, at, "detail")
+
+
+# The window ended 30 seconds ago, and the provider said "absent" since.
+ONCE = heard(Answer.ABSENT, 10)
+
+
 def settled(
-    effect_class: str, answer: Answer | None, before: OpenEffect = BEFORE, **changes
+    effect_class: str,
+    answer: Answer | None,
+    before: OpenEffect = BEFORE,
+    earlier: Sequence[Evidence] = (ONCE,),
+    **changes,
 ) -> Step:
-    asked_at = changes.pop("asked_at", NOW)
-    finding = Finding(answer, asked_at, "detail") if answer else None
+    finding = heard(answer, changes.pop("seconds", 0)) if answer else None
     return settle(
-        before, contract(effect_class, **changes), finding, actor="reconciler", now=NOW, jitter=0.5
+        before,
+        contract(effect_class, **changes),
+        finding,
+        earlier,
+        actor="reconciler",
+        now=NOW,
+        jitter=0.5,
     )
 
 
@@ -84,12 +106,14 @@ def settled(
 )
 def test_what_evidence_leads_to(effect_class, answer, to_state):
     facts: dict[str, Any] = {"max_duplicates": 1} if effect_class == "REPLAYABLE" else {}
+    if answer is None:
+        facts["evidence"] = None
     step = settled(effect_class, answer, **facts)
     assert (step.transition, step.to_state, step.fence) == ("T6", to_state, 4)
 
 
 def test_absent_before_the_settle_window_changes_nothing_but_waits():
-    step = settled("IDEMPOTENT", Answer.ABSENT, asked_at=NOW - timedelta(seconds=31))
+    step = settled("IDEMPOTENT", Answer.ABSENT, earlier=(), seconds=31)
     assert step.to_state is State.UNKNOWN
     assert isinstance(step.after, OpenEffect)
     assert step.after.unknown_since == BEFORE.unknown_since, (
@@ -100,6 +124,78 @@ def test_absent_before_the_settle_window_changes_nothing_but_waits():
 def test_the_lag_of_the_source_widens_the_settle_window():
     lagging = http_evidence(9, lag_seconds=45)
     assert settled("IDEMPOTENT", Answer.ABSENT, evidence=lagging).to_state is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("earlier", "to_state"),
+    [
+        ([], State.UNKNOWN),
+        ([heard(Answer.ABSENT, 0.9)], State.UNKNOWN),
+        ([heard(Answer.ABSENT, 1)], State.RETRYABLE),
+        ([heard(Answer.ABSENT, 30)], State.RETRYABLE),
+        # Said before the window was over, or by somebody else.
+        ([heard(Answer.ABSENT, 31)], State.UNKNOWN),
+        ([heard(Answer.ABSENT, 10, "late_worker")], State.UNKNOWN),
+        # Anything else in between starts it anew.
+        *[
+            ([heard(Answer.ABSENT, 10), heard(answer, 5, source)], State.UNKNOWN)
+            for answer in (Answer.UNAVAILABLE, Answer.IN_PROGRESS)
+            for source in ("http", "webhook:acme", "person:ada")
+        ],
+        ([heard(Answer.IN_PROGRESS, 11), heard(Answer.ABSENT, 10)], State.RETRYABLE),
+    ],
+)
+def test_absent_is_believed_when_it_is_said_twice(earlier, to_state):
+    assert settled("IDEMPOTENT", Answer.ABSENT, earlier=earlier).to_state is to_state
+
+
+def test_absent_is_asked_for_again_when_the_source_must_have_caught_up():
+    step = settled("IDEMPOTENT", Answer.ABSENT, earlier=[heard(Answer.ABSENT, 0.5)])
+    assert isinstance(step.after, OpenEffect)
+    assert step.after.due_at == NOW + timedelta(seconds=0.5)
+    assert step.after.checks == 0, "it is no failure of the source"
+    lagging = http_evidence(9, lag_seconds=15)
+    earlier = [heard(Answer.ABSENT, 14)]
+    step = settled("IDEMPOTENT", Answer.ABSENT, earlier=earlier, evidence=lagging)
+    assert isinstance(step.after, OpenEffect)
+    assert step.after.due_at == NOW + timedelta(seconds=1)
+    earlier = [heard(Answer.ABSENT, 15)]
+    step = settled("IDEMPOTENT", Answer.ABSENT, earlier=earlier, evidence=lagging)
+    assert step.to_state is State.RETRYABLE
+
+
+@pytest.mark.parametrize(
+    ("source", "told", "answer", "to_state"),
+    [
+        ("late_worker", Answer.APPLIED, Answer.ABSENT, State.SUCCEEDED),
+        ("late_worker", Answer.APPLIED, Answer.UNAVAILABLE, State.SUCCEEDED),
+        ("late_worker", Answer.REJECTED, Answer.UNAVAILABLE, State.FAILED),
+        ("webhook:acme", Answer.APPLIED, None, State.SUCCEEDED),
+        ("webhook:acme", Answer.REJECTED, None, State.FAILED),
+        ("webhook:acme", Answer.CONTRADICTS, Answer.ABSENT, State.QUARANTINED),
+        ("webhook:acme", Answer.APPLIED, Answer.REJECTED, State.QUARANTINED),
+        ("person:ada", Answer.REJECTED, Answer.APPLIED, State.QUARANTINED),
+        ("person:ada", Answer.APPLIED, Answer.UNAVAILABLE, State.SUCCEEDED),
+    ],
+)
+def test_what_was_told_before_settles_as_well(source, told, answer, to_state):
+    step = settled("IDEMPOTENT", answer, earlier=[heard(told, 5, source)])
+    assert step.to_state is to_state
+    if to_state is not State.QUARANTINED:
+        assert isinstance(step.after, Ending)
+        assert step.after.evidence_id == heard(told, 5).evidence_id
+
+
+def test_where_only_messages_count_they_are_waited_for():
+    webhook = {"source": "acme", "id": "/id", "state": "/state", "applied": ["applied"]}
+    evidence = {"source": "webhook", "webhook": webhook}
+    step = settled("NON_RETRYABLE", None, earlier=(), evidence=evidence)
+    assert step.to_state is State.UNKNOWN
+    assert isinstance(step.after, OpenEffect)
+    assert step.after.checks == 1
+    exhausted = replace(BEFORE, checks=CHECKS_MAX - 1)
+    step = settled("NON_RETRYABLE", None, exhausted, earlier=(), evidence=evidence)
+    assert step.to_state is State.QUARANTINED
 
 
 def test_a_source_that_is_not_read_after_write_never_says_absent():
@@ -159,51 +255,6 @@ def test_what_is_overdue(state, effect_class, transition, to_state):
 def test_nothing_else_is_overdue(state):
     with pytest.raises(IllegalTransition):
         overdue(replace(BEFORE, state=State(state)), contract("IDEMPOTENT"), actor="s", now=NOW)
-
-
-QUARANTINED = replace(BEFORE, state=State.QUARANTINED, due_at=None)
-
-
-def word(to_state: State, second: str | None = None) -> Resolution:
-    return Resolution(to_state, "seen in the provider's console", "ticket 7", "ada", second)
-
-
-@pytest.mark.parametrize("to_state", [State.SUCCEEDED, State.FAILED, State.ABANDONED])
-def test_a_person_closes_a_quarantined_effect(to_state):
-    step = resolve(QUARANTINED, contract("IDEMPOTENT"), word(to_state), NOW)
-    assert (step.transition, step.to_state, step.actor) == ("T11", to_state, "person:ada")
-    assert "ticket 7" in step.reason
-    assert isinstance(step.after, Ending)
-
-
-@pytest.mark.parametrize("effect_class", ["UNKNOWN", "NON_RETRYABLE"])
-def test_what_may_run_once_is_resolved_by_who_names_a_second_person(effect_class):
-    for second in (None, "ada"):
-        with pytest.raises(InvalidRequest):
-            resolve(QUARANTINED, contract(effect_class), word(State.FAILED, second), NOW)
-    step = resolve(QUARANTINED, contract(effect_class), word(State.FAILED, "grace"), NOW)
-    assert step.actor == "person:ada", "the second one is a claim of the first"
-    assert step.reason.endswith("(evidence: ticket 7; claimed to agree: grace)")
-
-
-@pytest.mark.parametrize("effect_class", ["UNKNOWN", "NON_RETRYABLE"])
-@pytest.mark.parametrize("attempt", [0, 1])
-def test_what_may_run_once_is_never_made_retryable(effect_class, attempt):
-    before = replace(QUARANTINED, attempt=attempt)
-    with pytest.raises(EffectNotRetryable):
-        resolve(before, contract(effect_class), word(State.RETRYABLE, "grace"), NOW)
-
-
-@pytest.mark.parametrize("effect_class", ["PURE", "REPLAYABLE", "IDEMPOTENT"])
-def test_a_person_may_allow_a_new_attempt(effect_class):
-    step = resolve(QUARANTINED, contract(effect_class), word(State.RETRYABLE), NOW)
-    assert step.to_state is State.RETRYABLE
-
-
-@pytest.mark.parametrize("state", [s for s in State if s.is_open and s is not State.QUARANTINED])
-def test_only_what_is_quarantined_is_resolved(state):
-    with pytest.raises(IllegalTransition):
-        resolve(replace(BEFORE, state=state), contract("IDEMPOTENT"), word(State.FAILED), NOW)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from ledger.settlement import Answer
-from reconciler.judgement import Judgement, Question, judge, url_of
+from ledger.evidence import Answer
+from ledger.judgement import Judgement
+from reconciler.judgement import judge, url_of
 from tallystick.provider import HttpEvidence
 from tallystick.tool_contract import Contract
-from tests.builders import a_contract, http_evidence
+from tests.builders import a_contract, a_question, http_evidence
 
 SENT = {"amount_cents": 1250, "lines": [{"sku": "a/b", "count": 1}], "urgent": True}
-QUESTION = Question("run.7", "key/1", SENT)
+QUESTION = a_question("run.7", "key/1", SENT)
 WHOLE = {"effect_id": "run.7", "id": "inv_1", "status": "applied", "amount_cents": 1250}
 
 
@@ -165,4 +166,4 @@ def test_the_providers_own_name_of_it(value: Any, shown: str | None):
 )  # fmt: skip
 def test_what_is_asked_for_is_encoded_into_the_address(template: str, url: str):
     http = HttpEvidence.of({"url": template})
-    assert url_of(http, Question("run/7?x", "{effect_id}&", {})) == url
+    assert url_of(http, a_question("run/7?x", "{effect_id}&", {})) == url

@@ -124,3 +124,34 @@ def test_a_file_that_is_not_there_is_missed(tmp_path: Path):
 def test_secrets_do_not_show_themselves(tmp_path: Path):
     secrets = read_secrets(written(tmp_path, of("acme")))
     assert CANARY not in f"{secrets!r} {secrets.kept!r}"
+
+
+SIGNING = "whsec_" + "QUFB" * 8
+
+
+def signing(*secrets: str) -> dict[str, Any]:
+    return {"acme": {"billing": {"webhook": list(secrets)}}}
+
+
+def test_a_source_of_messages_has_the_secrets_that_it_signs_with(tmp_path: Path):
+    secrets = read_secrets(written(tmp_path, signing(SIGNING, f"{SIGNING}QUFB")))
+    assert secrets.signing("acme", "billing") == (SIGNING, f"{SIGNING}QUFB")
+    for tenant, source in (("acme", "Billing"), ("other", "billing"), ("default", "billing")):
+        assert secrets.signing(tenant, source) == ()
+    asker = Asker("acme", is_publisher=True)
+    assert secrets(asker, "billing", HOST) is None, "it is never sent"
+    sent = read_secrets(written(tmp_path, of("acme")))
+    assert sent.signing("acme", "billing") == (), "nor is one that is sent ever signed with"
+    assert SIGNING not in repr(secrets)
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [[], ["canary"], ["whsec_"], ["whsec_!!!!"], ["QUFB" * 8], ["whsec_QUFB"], [SIGNING] * 5, [7]],
+    ids=str,
+)
+def test_what_is_no_secret_to_sign_with_is_refused(tmp_path: Path, secrets: list[Any]):
+    with pytest.raises(ValueError, match="is not a file of secrets") as refused:
+        read_secrets(written(tmp_path, signing(*secrets)))
+    assert "QUFB" not in str(refused.value)
+    assert refused.value.__cause__ is None

@@ -123,6 +123,9 @@ def changed(pointer, value, document=None) -> Any:
         ("/evidence/answer/applied", [], "less than 1 item"),
         ("/evidence/answer/bind/equals", "the_weather", "is not one of"),
         ("/evidence/lag_seconds", -1, "less than the minimum of 0"),
+        ("/evidence/consistency", ABSENT, "this property is required"),
+        ("/evidence/http", ABSENT, "this property is required"),
+        ("/evidence/plugin", {"name": "books"}, "belongs to the source plugin"),
     ],
 )
 def test_document_is_refused_at_its_place(pointer, value, detail):
@@ -665,3 +668,44 @@ def test_traits(effect_class, key_required, reconciled, lost_lease, absent, inco
 def test_every_class_has_traits():
     assert TRAITS.keys() == set(EffectClass)
     assert parse_json(json.dumps([*EffectClass])) == [each.value for each in EffectClass]
+
+
+WEBHOOK = {"source": "acme", "id": "/id", "state": "/state", "applied": ["paid"]}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "pointer"),
+    [
+        ({"source": "webhook"}, "/evidence/webhook"),
+        ({"source": "plugin", "consistency": "eventual"}, "/evidence/plugin"),
+        ({"source": "plugin", "plugin": {"name": "books"}}, "/evidence/consistency"),
+        ({"source": "webhook", "webhook": WEBHOOK, "http": {"url": "http://a/{effect_id}"}},
+         "/evidence/http"),
+        ({"source": "webhook", "webhook": WEBHOOK | {"bind": {}}}, "/evidence/webhook/bind"),
+        ({"source": "webhook", "webhook": WEBHOOK | {"applied": []}}, "/evidence/webhook/applied"),
+        ({"source": "webhook", "webhook": WEBHOOK | {"id": "id"}}, "/evidence/webhook/id"),
+    ],
+)  # fmt: skip
+def test_a_source_of_evidence_says_all_that_it_needs(evidence, pointer):
+    with pytest.raises(InvalidContract) as refused:
+        Contract.parse(a_contract(evidence=evidence))
+    assert refused.value.pointer == pointer
+
+
+def test_messages_may_be_all_the_evidence_or_come_beside_a_look_up():
+    alone = Contract.parse(a_contract(evidence={"source": "webhook", "webhook": WEBHOOK})).evidence
+    assert alone is not None
+    assert alone.webhook is not None
+    assert alone.webhook.answer.applied == ("paid",)
+    assert (alone.http, alone.plugin, alone.timeout_seconds) == (None, None, 0)
+    both = Contract.parse(a_contract(evidence=http_evidence(9, webhook=WEBHOOK))).evidence
+    assert both is not None
+    assert both.webhook is not None
+    assert (both.source, both.webhook.id, both.timeout_seconds) == ("http", "/id", 2)
+    plugin = {"name": "books", "timeout_seconds": 3}
+    document = a_contract(
+        evidence={"source": "plugin", "consistency": "eventual", "plugin": plugin}
+    )
+    plugged = Contract.parse(document).evidence
+    assert plugged is not None
+    assert plugged.timeout_seconds == 3

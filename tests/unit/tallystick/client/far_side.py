@@ -76,6 +76,8 @@ class Service:
             return self.complete(body)
         if path.endswith("/cancel"):
             self.effect["state"] = "CANCELLED"
+        elif path.endswith("/retry"):
+            self.effect["state"] = "RETRYABLE"
         elif body is not None:
             self.plan(body)
         return httpx.Response(200, json=self.effect)

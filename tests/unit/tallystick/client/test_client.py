@@ -277,6 +277,18 @@ def test_effects_are_shown_and_cancelled_by_id(connect):
         client.show("..")
 
 
+def test_an_operator_releases_an_effect_by_id(connect):
+    service = Service()
+    service.effect = an_effect(state="QUARANTINED")
+    client = connect(service)
+    assert client.retry("x.1", "the provider lost it").state == "RETRYABLE"
+    assert client.retry("x.1", "again", evidence="ticket 7").state == "RETRYABLE"
+    assert service.asked == [
+        ("POST", "/v1/effects/x.1/retry", {"reason": "the provider lost it"}),
+        ("POST", "/v1/effects/x.1/retry", {"reason": "again", "evidence": "ticket 7"}),
+    ]
+
+
 def test_the_token_is_in_no_text(connect):
     client = connect(Service(otherwise="down"), retry_seconds=0)
     with pytest.raises(errors.RegistryUnavailable) as raised:

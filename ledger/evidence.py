@@ -1,0 +1,143 @@
+"""What the evidence on an effect amounts to, and what evidence does that comes unasked. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from ledger.effect import Evidence
+from ledger.state import State
+from tallystick.effect_class import TRAITS, EffectClass
+
+LATE_WORKER: Final = "late_worker"
+"""The source of what a worker says that has lost the effect."""
+_PERSON: Final = "person:"
+_WEBHOOK: Final = "webhook:"
+
+
+class Answer(StrEnum):
+    """What a source of evidence says of an effect."""
+
+    APPLIED = "applied"
+    ABSENT = "absent"
+    IN_PROGRESS = "in_progress"
+    REJECTED = "rejected"
+    UNAVAILABLE = "unavailable"
+    CONTRADICTS = "contradicts"
+
+
+class Act(StrEnum):
+    """What evidence that comes unasked does to an effect. It is kept in any case."""
+
+    KEEP = "keep"
+    WAKE = "wake"
+    """The reconciler looks at once."""
+    DOUBT = "doubt"
+    """It may have taken effect, so it is not sent again before that is known (T13)."""
+    REOPEN = "reopen"
+    """It contradicts how the effect ended: a person decides anew (T12)."""
+
+
+_HAPPENED: Final = frozenset({Answer.APPLIED, Answer.CONTRADICTS})
+_REFUTED: Final = frozenset({Answer.REJECTED, Answer.CONTRADICTS})
+
+ACTS: Final[dict[State, tuple[Act, frozenset[Answer]]]] = {
+    State.UNKNOWN: (Act.WAKE, _HAPPENED | _REFUTED),
+    State.RETRYABLE: (Act.DOUBT, _HAPPENED | {Answer.IN_PROGRESS}),
+    State.SUCCEEDED: (Act.REOPEN, _REFUTED),
+    State.FAILED: (Act.REOPEN, _HAPPENED),
+    State.REFUSED: (Act.REOPEN, _HAPPENED),
+    State.CANCELLED: (Act.REOPEN, _HAPPENED),
+    State.ABANDONED: (Act.REOPEN, _HAPPENED),
+}
+"""What is done to an effect in a state, and by which answers. All else is kept and no more.
+
+What is kept while it is DISPATCHED is read when its worker reports, while it is RECONCILING by who
+settles it, and while it is QUARANTINED by a person.
+"""
+
+
+def person(principal: str) -> str:
+    """Return the source of what a person says."""
+    return _PERSON + principal
+
+
+def webhook(source: str) -> str:
+    """Return the source of what a provider sends."""
+    return _WEBHOOK + source
+
+
+def act(
+    state: State, effect_class: EffectClass, attempt: int, *, source: str, answer: Answer
+) -> Act:
+    """Return what unasked evidence does to an effect that had ``attempt`` attempts.
+
+    An effect that changes nothing cannot be contradicted by what did not happen.
+    """
+    if effect_class is EffectClass.PURE or not _is_of_all(source, answer, attempt):
+        return Act.KEEP
+    what, answers = ACTS.get(state, (Act.KEEP, frozenset[Answer]()))
+    return what if answer in answers else Act.KEEP
+
+
+def bearing(evidence: Sequence[Evidence], since: int) -> list[Evidence]:
+    """Return the evidence that says something of an attempt, which has the fence ``since``.
+
+    What was refused or absent before it says nothing of it; what was applied, was.
+    """
+    return [one for one in evidence if one.fence >= since or one.answer == Answer.APPLIED]
+
+
+def conclusion(
+    evidence: Sequence[Evidence], effect_class: EffectClass, attempt: int
+) -> Evidence | None:
+    """Return what settles an effect: the newest answer that does, or None where none does.
+
+    Two answers that disagree are a contradiction, whichever came first. One person's word does not
+    settle what takes two.
+    """
+    told = {
+        Answer(one.answer): one
+        for one in evidence
+        if _is_of_all(one.source, one.answer, attempt) and _is_enough(one, evidence, effect_class)
+    }
+    applied, rejected = told.get(Answer.APPLIED), told.get(Answer.REJECTED)
+    if applied is not None and rejected is not None:
+        detail = f"{applied.source} says applied, and {rejected.source} rejected"
+        return replace(rejected, answer=Answer.CONTRADICTS, detail=detail)
+    return told.get(Answer.CONTRADICTS) or applied or rejected
+
+
+def absent_since(
+    evidence: Sequence[Evidence], finding: Evidence, settled_at: datetime
+) -> datetime | None:
+    """Return since when a source has said "absent" and nobody anything else, or None.
+
+    What it said before ``settled_at`` does not count, nor does ``finding`` itself.
+    """
+    heard = [one for one in evidence if one.evidence_id != finding.evidence_id]
+    same = [one for one in heard if (one.source, one.answer) == (finding.source, Answer.ABSENT)]
+    others = [one.received_at for one in heard if one not in same]
+    since = max([settled_at, *others])
+    return min((one.observed_at for one in same if one.observed_at >= since), default=None)
+
+
+def _is_of_all(source: str, answer: str, attempt: int) -> bool:
+    """Tell whether an answer speaks of the whole effect.
+
+    A worker's refusal is that of its own attempt, and a message may be older than the last one.
+    """
+    of_one = source == LATE_WORKER or source.startswith(_WEBHOOK)
+    return answer != Answer.REJECTED or attempt <= 1 or not of_one
+
+
+def _is_enough(one: Evidence, evidence: Sequence[Evidence], effect_class: EffectClass) -> bool:
+    if not one.source.startswith(_PERSON):
+        return True
+    agree = {
+        other.source
+        for other in evidence
+        if other.answer == one.answer and other.source.startswith(_PERSON)
+    }
+    return len(agree) >= TRAITS[effect_class].approvers
