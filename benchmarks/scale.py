@@ -3,11 +3,11 @@
     .venv/bin/python benchmarks/scale.py
     .venv/bin/python benchmarks/scale.py --size 5000:100 --size 5000000:100000 --plans
 
-One embedded PostgreSQL, one ledger that grows from size to size (effects, and how many of them are
-open). At each size the service's own statements run, under its role and row-level security, as its
-connections prepare them: the median of many, and the 8 KiB pages that one of them touches. With
-`--plans` each statement's plan at the largest size follows, as auto_explain saw it. 500,000 effects
-take some minutes to make and 1.2 GB; 5,000,000 ten times that.
+One embedded PostgreSQL, a ledger of each size (effects, and how many of them are open). The
+service's own statements run, under its role and row-level security, as its connections prepare
+them, in all ledgers by turns: the median of many, and the 8 KiB pages that one of them touches.
+With `--plans` each statement's plan in the largest ledger follows, as auto_explain saw it. 500,000
+effects take some minutes to make and 1.2 GB; 5,000,000 ten times that.
 """
 
 import argparse
@@ -17,14 +17,16 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
+from psycopg.sql import SQL, Identifier
 from scale_ledger import fill, some_closed
 
 from kernel.keys import KeyRing
@@ -91,23 +93,20 @@ class Session:
         if is_plan:
             self._plans.append(json.loads(plan))
 
-    async def measure(self, work: Work) -> Found:
-        """Run work many times, each in a transaction that leaves nothing."""
-        await self._explain(is_on=False)
-        for _ in range(WARM_CALLS):
-            await self._once(work)
-        times = [await self._once(work) for _ in range(CALLS)]
+    async def plans_of(self, work: Work) -> list[dict[str, Any]]:
+        """Run work once, and return how its statements went about it."""
         await self._explain(is_on=True)
         self._plans.clear()
-        await self._once(work)
-        plans = [one for one in self._plans if is_ours(one)]
-        return Found(statistics.median(times) * 1000, sum(map(pages_of, plans)), plans)
+        await self.time(work)
+        await self._explain(is_on=False)
+        return [one for one in self._plans if is_ours(one)]
 
     async def _explain(self, *, is_on: bool) -> None:
         least = 0 if is_on else -1
         await self._connection.execute(f"SET auto_explain.log_min_duration = {least}".encode())
 
-    async def _once(self, work: Work) -> float:
+    async def time(self, work: Work) -> float:
+        """Run work once, in a transaction that leaves nothing; returns its seconds."""
         async with self._connection.transaction(force_rollback=True):
             await self._connection.execute(
                 "SELECT set_config('role', 'tallystick_service', true), "
@@ -201,32 +200,63 @@ async def facts_of(api: Api, caller: Caller) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Made:
+    """A ledger of some size, and what is measured in it."""
+
+    session: Session
+    works: dict[str, Work]
+
+    @classmethod
+    @asynccontextmanager
+    async def of_size(
+        cls, url: str, home: Path, *, effects: int, opened: int
+    ) -> AsyncGenerator["Made"]:
+        async with running(url, home) as api:
+            caller = await api.app.state.authenticator.caller(api.http.headers["authorization"])
+            facts = await facts_of(api, caller)
+            facts["since"] = datetime.now(UTC) - timedelta(days=DAYS)
+            facts["pace"] = DAYS * 86_400 / effects
+            begun = time.perf_counter()
+            async with await psycopg.AsyncConnection.connect(
+                url, autocommit=True, cursor_factory=psycopg.AsyncClientCursor
+            ) as owner:
+                await fill(owner, facts, first=0, effects=effects, opened=opened)
+                closed = EffectId(*await some_closed(owner))
+            print(f"made {effects:,} effects in {time.perf_counter() - begun:.0f} s", flush=True)
+            async with Session.opened(url, caller, api.app.state.keys) as session:
+                yield cls(session, works(facts["old"], facts["new"], closed))
+
+
 async def measure(
     url: str, home: Path, sizes: list[tuple[int, int]]
 ) -> dict[tuple[int, int], dict[str, Found]]:
-    told: dict[tuple[int, int], dict[str, Found]] = {}
-    async with running(url, home) as api:
-        caller = await api.app.state.authenticator.caller(api.http.headers["authorization"])
-        facts = await facts_of(api, caller)
-        facts["since"] = datetime.now(UTC) - timedelta(days=DAYS)
-        facts["pace"] = DAYS * 86_400 / sizes[-1][0]
-        made = opened = 0
-        async with await psycopg.AsyncConnection.connect(
-            url, autocommit=True, cursor_factory=psycopg.AsyncClientCursor
-        ) as owner:
-            for size in sizes:
-                begun = time.perf_counter()
-                more = {"effects": size[0] - made, "opened": size[1] - opened}
-                await fill(owner, facts, first=made, **more)
-                made, opened = size
-                print(f"made {made:,} effects in {time.perf_counter() - begun:.0f} s", flush=True)
-                closed = EffectId(*await some_closed(owner))
-                async with Session.opened(url, caller, api.app.state.keys) as session:
-                    told[size] = {
-                        name: await session.measure(work)
-                        for name, work in works(facts["old"], facts["new"], closed).items()
-                    }
-    return told
+    """Measure the ledgers by turns, so that all of them meet what else the machine does."""
+    async with AsyncExitStack() as stack:
+        made: dict[tuple[int, int], Made] = {}
+        for effects, opened in sizes:
+            own_url = await a_database(url, f"ledger_{effects}")
+            made[effects, opened] = await stack.enter_async_context(
+                Made.of_size(own_url, home / str(effects), effects=effects, opened=opened)
+            )
+        found_at: dict[tuple[int, int], dict[str, Found]] = {size: {} for size in sizes}
+        for name in made[sizes[0]].works:
+            times: dict[tuple[int, int], list[float]] = {size: [] for size in sizes}
+            for _ in range(WARM_CALLS + CALLS):
+                for size, one in made.items():
+                    times[size].append(await one.session.time(one.works[name]))
+            for size, one in made.items():
+                plans = await one.session.plans_of(one.works[name])
+                median = statistics.median(times[size][WARM_CALLS:]) * 1000
+                found_at[size][name] = Found(median, sum(map(pages_of, plans)), plans)
+        return found_at
+
+
+async def a_database(url: str, name: str) -> str:
+    """Make an empty database beside the one of a URL; returns its URL."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as owner:
+        await owner.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
 def report(told_at: dict[tuple[int, int], dict[str, Found]], *, with_plans: bool) -> None:
