@@ -1,10 +1,11 @@
 """What the evidence on an effect amounts to, and what evidence does that comes unasked. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from ledger.effect import Evidence
 from ledger.state import State
@@ -12,6 +13,10 @@ from tallystick.effect_class import TRAITS, EffectClass
 
 LATE_WORKER: Final = "late_worker"
 """The source of what a worker says that has lost the effect."""
+WORKER: Final = "worker"
+"""The source of what the owner of an effect reports against what was said before."""
+REPEATS_MAX: Final = 100
+"""How often a source's same answer on an effect is kept, while it answers nothing new."""
 _PERSON: Final = "person:"
 _WEBHOOK: Final = "webhook:"
 
@@ -36,13 +41,14 @@ class Act(StrEnum):
     DOUBT = "doubt"
     """It may have taken effect, so it is not sent again before that is known (T13)."""
     REOPEN = "reopen"
-    """It contradicts how the effect ended: a person decides anew (T12)."""
+    """It contradicts how the effect ended, or that it is yet to be sent: a person decides (T12)."""
 
 
 _HAPPENED: Final = frozenset({Answer.APPLIED, Answer.CONTRADICTS})
 _REFUTED: Final = frozenset({Answer.REJECTED, Answer.CONTRADICTS})
 
 ACTS: Final[dict[State, tuple[Act, frozenset[Answer]]]] = {
+    State.PLANNED: (Act.REOPEN, _HAPPENED),
     State.UNKNOWN: (Act.WAKE, _HAPPENED | _REFUTED),
     State.RETRYABLE: (Act.DOUBT, _HAPPENED | {Answer.IN_PROGRESS}),
     State.SUCCEEDED: (Act.REOPEN, _REFUTED),
@@ -81,12 +87,40 @@ def act(
     return what if answer in answers else Act.KEEP
 
 
-def bearing(evidence: Sequence[Evidence], since: int) -> list[Evidence]:
+def happened(answers: Iterable[str]) -> bool:
+    """Tell whether any answer says that something took effect."""
+    return not _HAPPENED.isdisjoint(answers)
+
+
+def is_new(
+    heard: Sequence[Evidence], *, source: str, answer: Answer, fence: int, evidence_id: UUID | None
+) -> bool:
+    """Tell whether an answer is to be kept beside what was heard before.
+
+    A message is known by its id. A worker that was not answered says the same of its fence again,
+    and a source that says the same for ever is not heard for ever.
+    """
+    if evidence_id is not None and any(one.evidence_id == evidence_id for one in heard):
+        return False
+    same = [one.fence for one in heard if (one.source, one.answer) == (source, answer)]
+    most = 1 if source == LATE_WORKER else REPEATS_MAX
+    return len(same) < most or fence not in same
+
+
+def bearing(
+    evidence: Sequence[Evidence], since: int, again_at: datetime | None = None
+) -> list[Evidence]:
     """Return the evidence that says something of an attempt, which has the fence ``since``.
 
-    What was refused or absent before it says nothing of it; what was applied, was.
+    What was refused or absent before it says nothing of it; what was applied, was. ``again_at`` is
+    when it began, where it is not the first: a refusal that was seen earlier is that of another.
     """
-    return [one for one in evidence if one.fence >= since or one.answer == Answer.APPLIED]
+
+    def bears(one: Evidence) -> bool:
+        is_older = again_at is not None and one.observed_at < again_at
+        return one.fence >= since and not (is_older and one.answer == Answer.REJECTED)
+
+    return [one for one in evidence if one.answer == Answer.APPLIED or bears(one)]
 
 
 def conclusion(
@@ -128,16 +162,14 @@ def _is_of_all(source: str, answer: str, attempt: int) -> bool:
 
     A worker's refusal is that of its own attempt, and a message may be older than the last one.
     """
-    of_one = source == LATE_WORKER or source.startswith(_WEBHOOK)
+    of_one = source in (WORKER, LATE_WORKER) or source.startswith(_WEBHOOK)
     return answer != Answer.REJECTED or attempt <= 1 or not of_one
 
 
 def _is_enough(one: Evidence, evidence: Sequence[Evidence], effect_class: EffectClass) -> bool:
     if not one.source.startswith(_PERSON):
         return True
-    agree = {
-        other.source
-        for other in evidence
-        if other.answer == one.answer and other.source.startswith(_PERSON)
-    }
-    return len(agree) >= TRAITS[effect_class].approvers
+    # Of each person the newest word counts: who said otherwise before has taken that back.
+    words = {each.source: each.answer for each in evidence if each.source.startswith(_PERSON)}
+    agree = sum(answer == one.answer for answer in words.values())
+    return agree >= TRAITS[effect_class].approvers

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from ledger.admission import contradicted
-from ledger.effect import Ending, Event, OpenEffect, Step, last_step, step
+from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step, step
+from ledger.evidence import ACTS, happened
 from ledger.horizon import last_start, why_no_attempt
 from ledger.state import NEW, State
 from tallystick.effect_class import TRAITS
@@ -79,12 +80,18 @@ class Word:
     at: datetime
 
 
-def standing(last: Word | None, before: OpenEffect) -> Word | None:
+def standing(
+    last: Word | None, before: OpenEffect, evidence: Sequence[Evidence] = ()
+) -> Word | None:
     """Return the proposal that waits for a second person, given the last word on an effect.
 
-    One on an earlier quarantine counts no more.
+    One on an earlier quarantine counts no more, nor one that later evidence speaks against: had the
+    effect ended so, it would have opened it again.
     """
     if last is None or last.status is not Status.PROPOSED or last.fence != before.fence:
+        return None
+    _, against = ACTS[last.resolution.to_state]
+    if any(one.received_at > last.at and one.answer in against for one in evidence):
         return None
     return last
 
@@ -112,13 +119,18 @@ class Decision:
 class Known:
     """What is known of a quarantined effect beside where it is.
 
-    ``lifecycle`` is that of its recorded version, ``answers`` those of all its evidence, and
-    ``was_closed`` tells that it had ended, and evidence brought it back.
+    ``lifecycle`` is that of its recorded version, and ``was_closed`` tells that it had ended, and
+    evidence brought it back.
     """
 
     lifecycle: Lifecycle
-    answers: Sequence[str] = ()
+    evidence: Sequence[Evidence] = ()
     was_closed: bool = False
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers of all its evidence."""
+        return [one.answer for one in self.evidence]
 
 
 def resolve(
@@ -145,7 +157,7 @@ def resolve(
             raise EffectNotRetryable(why_not)
     if TRAITS[contract.effect_class].approvers == 1:
         return Decision(step=decided)
-    proposal = standing(last, before)
+    proposal = standing(last, before, known.evidence)
     if proposal is not None and proposal.resolution == resolution:
         return Decision()
     if proposal is None or not _agree(proposal.resolution, resolution):
@@ -184,6 +196,8 @@ def _step(before: OpenEffect, contract: Contract, resolution: Resolution, now: d
         at=now,
         due_at=last_start(contract, before),
         unknown_since=None,
+        # On a hunch: that nothing came of the attempts so far is what nobody has said.
+        unaccounted=before.unaccounted + (before.attempt > 0 and resolution.evidence is None),
     )
 
 
@@ -202,13 +216,14 @@ def why_no_retry(before: OpenEffect, contract: Contract, known: Known, now: date
     return refusal.detail if refusal else why_no_attempt(contract, before, now)
 
 
-def why_no_migration(before: OpenEffect) -> str | None:
+def why_no_migration(before: OpenEffect, answers: Sequence[str]) -> str | None:
     """Return why an effect may not go on under another version, or None.
 
-    What was sent, or may have been, stays on the contract that it was sent under.
+    What was sent, or may have been, stays on the contract that it was sent under. ``answers`` are
+    those of all evidence on it.
     """
     if before.state is State.PLANNED or (before.state is State.QUARANTINED and not before.fence):
-        return None
+        return "Evidence says that it took effect already." if happened(answers) else None
     if before.state is not State.QUARANTINED:
         return f"It is {before.state}."
     return "It may have been sent, and what was sent stays on its contract for ever."
@@ -247,7 +262,7 @@ def choices(
             "migrate",
             "It was never sent: a new effect on another version takes its place.",
             1,
-            why_no_migration(before),
+            why_no_migration(before, known.answers),
         ),
         Choice("ABANDONED", "Written off: the record says that nobody knows how it ended.", people),
     )

@@ -12,6 +12,7 @@ from typing import Final
 from ledger.evidence import Answer
 from ledger.judgement import Judgement
 from tallystick.evidence_source import EvidenceAnswer, EvidenceQuestion
+from tallystick.plain import plain
 from tallystick.provider import PluginEvidence
 
 _log = logging.getLogger("tallystick.reconciler")
@@ -75,8 +76,8 @@ def _judgement(entry: EntryPoint, question: EvidenceQuestion) -> Judgement:
         reference = told.provider_reference
         return Judgement(
             Answer(told.answer),
-            str(told.detail)[:_TEXT_MAX] or f"the plug-in says {told.answer}",
-            str(reference)[:_TEXT_MAX] if reference is not None else None,
+            plain(str(told.detail))[:_TEXT_MAX] or f"the plug-in says {told.answer}",
+            plain(str(reference))[:_TEXT_MAX] if reference is not None else None,
         )
     except BaseException as fault:  # noqa: BLE001 - whatever it raises says nothing of the effect
         # Only the name: what a plug-in puts into a message may be an argument or a secret.

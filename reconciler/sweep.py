@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from cryptography.exceptions import InvalidTag
+
 from kernel.keys import KeyRing
 from kernel.scope import Caller, Connection, Transact
 from ledger import settlement
 from ledger.effect import Effect, Evidence, Step
-from ledger.evidence import bearing
+from ledger.evidence import Answer, bearing
 from ledger.identity import provider_key
 from ledger.judgement import Judgement
 from ledger.service import Ledger, approvals, evidence, gates, sent_arguments
@@ -37,12 +39,15 @@ BATCH_SIZE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An effect that this reconciler holds for one lease, and what it is about to ask."""
+    """An effect that this reconciler holds for one lease, and what it is about to ask.
+
+    There is no ``question`` where the arguments cannot be read: nobody can be asked about those.
+    """
 
     effect: Effect
     contract: Contract
     held: Held
-    question: EvidenceQuestion
+    question: EvidenceQuestion | None
     asker: Asker
 
 
@@ -108,23 +113,18 @@ class Sweeper:
                 continue
             step = settlement.claim(held.open, contract, actor=self.actor, now=held.read_at)
             await ledger.store.advance(effect, step)
-            question = EvidenceQuestion(
-                effect_id=str(effect.id),
-                idempotency_key=provider_key(ledger.caller.tenant_id, effect.id),
-                arguments=await sent_arguments(ledger, effect),
-                tenant=ledger.caller.tenant,
-                tool=effect.tool,
-                version=effect.version,
-            )
+            question = await _question(ledger, effect)
             asker = Asker(ledger.caller.tenant, is_publisher=entry.owner is None)
             claimed = await ledger.store.look(effect.id)
             claims.append(Claim(effect, contract, claimed, question, asker))
         return stepped, claims
 
     async def _reconcile(self, caller: Caller, claim: Claim) -> None:
-        judgement = None
-        if claim.contract.evidence is not None:
-            judgement = await self.source.ask(claim.contract, claim.question, claim.asker)
+        judgement, question = None, claim.question
+        if claim.contract.evidence is not None and question is None:
+            judgement = Judgement(Answer.UNAVAILABLE, "what was sent cannot be read here")
+        elif claim.contract.evidence is not None and question is not None:
+            judgement = await self.source.ask(claim.contract, question, claim.asker)
         step = await self.transact(
             caller.tenant_id,
             lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),
@@ -145,7 +145,9 @@ class Sweeper:
             return None
         # In a new statement after the lock, so that what came while this waited for it is seen.
         attempts = await ledger.store.attempts(effect.id)
-        heard = bearing(await ledger.store.evidence(effect.id), attempts[-1].fence)
+        last = attempts[-1]
+        again_at = last.dispatched_at if last.attempt > 1 else None
+        heard = bearing(await ledger.store.evidence(effect.id), last.fence, again_at)
         step = settlement.settle(
             held.open,
             claim.contract,
@@ -171,6 +173,23 @@ class Sweeper:
             fence=claim.held.open.fence,
             now=held.read_at,
         )
+
+
+async def _question(ledger: Ledger, effect: Effect) -> EvidenceQuestion | None:
+    """Return what is asked about an effect: one that cannot be asked about holds up no other."""
+    try:
+        arguments = await sent_arguments(ledger, effect)
+    except (InvalidTag, KeyError):  # changed by somebody, or sealed under a key that is gone
+        _log.exception("the arguments of effect %s cannot be read", effect.id)
+        return None
+    return EvidenceQuestion(
+        effect_id=str(effect.id),
+        idempotency_key=provider_key(ledger.caller.tenant_id, effect.id),
+        arguments=arguments,
+        tenant=ledger.caller.tenant,
+        tool=effect.tool,
+        version=effect.version,
+    )
 
 
 def _told(claim: Claim, judgement: Judgement) -> Told:

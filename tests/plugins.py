@@ -12,6 +12,10 @@ def applied(question: EvidenceQuestion) -> EvidenceAnswer:
     return EvidenceAnswer("applied", "seen in the books", "inv_1")
 
 
+def garbles(question: EvidenceQuestion) -> EvidenceAnswer:
+    return EvidenceAnswer("applied", "no text \0\ud800 \x1b[2J", "inv\0\udfff")
+
+
 def absent(question: EvidenceQuestion) -> EvidenceAnswer:
     return EvidenceAnswer("absent")
 

@@ -1,16 +1,18 @@
 """Takes evidence that nobody asked for: late workers, people, and the provider's own messages."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from ledger import evidence, settlement
-from ledger.effect import Effect, Evidence, OpenEffect, Outcome, reopening
+from ledger import admission, evidence, settlement
+from ledger.effect import Attempt, Effect, Evidence, OpenEffect, Outcome, reopening
 from ledger.evidence import Act, Answer
 from ledger.identity import EffectId
 from ledger.judgement import Judgement, judge_body
+from ledger.service import approvals
 from ledger.service.view import Ledger, View, contract_of, found, sent_arguments, view_of
 from tallystick.canonical import Json, Missing, resolve_pointer
 from tallystick.errors import InvalidRequest, NotFound
@@ -38,6 +40,10 @@ class Told:
     provider_reference: str | None = None
     fence: int | None = None
     evidence_id: UUID | None = None
+
+    def __str__(self) -> str:
+        """Write what is told as the records have it."""
+        return f"{self.source} says {self.answer}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +79,26 @@ async def receive(ledger: Ledger, message: Message) -> None:
 
     An effect is recorded before anything of it is sent, so a message about one that is not there
     cannot be early; it is refused, so that the provider sends it again, and nothing is stored for
-    whoever guesses ids. One that names no effect where the contracts say is not for us, and passed
-    over.
+    whoever guesses ids. It is kept for every effect that it names where that one's contract says,
+    and passed over where it names none.
 
-    Raises NotFound where it names an effect that is not there.
+    Raises NotFound where all that it names is not there.
     """
-    named = False
+    is_taken = is_missing = False
     for pointer in await ledger.store.webhook_pointers(message.source):
         effect_id = _effect_id(resolve_pointer(message.body, pointer))
         if effect_id is None:
             continue
-        named = True
         effect = await ledger.store.effect(effect_id)
         if effect is None:
+            is_missing = True
             continue
         declared = (await contract_of(ledger, effect)).evidence
         webhook = declared.webhook if declared else None
         if webhook is not None and (webhook.source, webhook.id) == (message.source, pointer):
             await _receive(ledger, effect, webhook, message)
-            return
-    if named:
+            is_taken = True
+    if is_missing and not is_taken:
         raise NotFound("There is no such effect.")
 
 
@@ -132,31 +138,58 @@ async def take(ledger: Ledger, effect: Effect, told: Told) -> None:
     if held.open is None:
         # Nobody else opens it meanwhile. It may have been opened, or closed again, before this.
         await ledger.store.hold_closed(effect.id)
-        held = await ledger.store.look(effect.id)
+        held = await ledger.store.hold(effect.id)
         before = held.open or (await ledger.store.outcomes(effect.id))[-1]
     assert before is not None
     fence = before.fence if told.fence is None else told.fence
-    if not await _is_new(ledger, effect, told, fence):
+    if not evidence.is_new(
+        await ledger.store.evidence(effect.id),
+        source=told.source,
+        answer=told.answer,
+        fence=fence,
+        evidence_id=told.evidence_id,
+    ):
         return
     await keep(ledger, effect, told, fence=fence, now=held.read_at)
     state = before.state if isinstance(before, OpenEffect) else before.status
     act = evidence.act(
         state, effect.effect_class, len(attempts), source=told.source, answer=told.answer
     )
-    reason = f"{told.source} says {told.answer}: {told.detail}"
+    reason = str(told)
     match act, before:
         case Act.WAKE, _:
             await ledger.store.wake(effect.id)
         case Act.DOUBT, OpenEffect():
             step = settlement.doubted(before, actor=told.source, reason=reason, now=held.read_at)
             await ledger.store.advance(effect, step)
-        case Act.REOPEN, Outcome():
-            reason = f"it was {before.status}, and {reason}"
-            step = reopening(before, attempts, actor=told.source, reason=reason, at=held.read_at)
+        case Act.REOPEN, OpenEffect():
+            # It happened without us, and is not to happen again: no worker gets it any more.
+            step = admission.stopped(before, actor=told.source, reason=reason, now=held.read_at)
             await ledger.store.advance(effect, step)
-            _log.warning("effect %s of %s is quarantined: %s", effect.id, effect.tool, reason)
+            await approvals.close(
+                ledger, effect, actor=told.source, reason=reason, now=held.read_at
+            )
+            await _reopen(ledger, effect, attempts, told, held.read_at)
+        case Act.REOPEN, _:
+            await _reopen(ledger, effect, attempts, told, held.read_at)
         case _:
             pass
+
+
+async def _reopen(
+    ledger: Ledger, effect: Effect, attempts: Sequence[Attempt], told: Told, now: datetime
+) -> None:
+    """Open a closed effect again, for a person, and stop what took its place."""
+    outcome = (await ledger.store.outcomes(effect.id))[-1]
+    reason = f"it was {outcome.status}, and {told}"
+    step = reopening(outcome, attempts, actor=told.source, reason=reason, at=now)
+    await ledger.store.advance(effect, step)
+    _log.warning("effect %s of %s is quarantined: %s", effect.id, effect.tool, reason)
+    following = await ledger.quarantine.successor(effect.id)
+    if following is not None:
+        detail = f"{effect.id}, whose place it took, took effect"
+        twice = replace(told, answer=Answer.CONTRADICTS, detail=detail, fence=None)
+        await take(ledger, await found(ledger, following), twice)
 
 
 async def keep(
@@ -183,20 +216,6 @@ async def keep(
         now,
         told.detail,
     )
-
-
-async def _is_new(ledger: Ledger, effect: Effect, told: Told, fence: int) -> bool:
-    """Tell whether this was not kept before.
-
-    A message is known by its id; a worker that was not answered says the same of its fence again.
-    """
-    for one in await ledger.store.evidence(effect.id):
-        if told.evidence_id is not None and one.evidence_id == told.evidence_id:
-            return False
-        same = (one.source, one.fence, one.answer) == (told.source, fence, told.answer)
-        if told.source == evidence.LATE_WORKER and same:
-            return False
-    return True
 
 
 def _effect_id(named: Json | Missing) -> EffectId | None:

@@ -33,7 +33,7 @@ async def migrate(ledger: Ledger, effect_id: EffectId, version: str, reason: str
     Raises:
         NotFound: There is no such effect.
         EffectConflict: It is closed.
-        IllegalTransition: It was attempted, or is on that version already.
+        IllegalTransition: It was attempted or took effect, or is on that version already.
         EffectClassMismatch: The other version is of another class.
         InvalidArguments: Its arguments are not those of the other version.
         Refused: Policy or permission refuse the new call.
@@ -54,7 +54,8 @@ async def migrate(ledger: Ledger, effect_id: EffectId, version: str, reason: str
                 f"Effect {effect_id} is closed.", facts={"effect_id": str(effect_id)}
             )
         return done
-    why_not = quarantine.why_no_migration(held.open)
+    answers = [one.answer for one in await ledger.store.evidence(effect_id)]
+    why_not = quarantine.why_no_migration(held.open, answers)
     if why_not is None and entry.contract_id == effect.contract_id:
         why_not = f"It is recorded with {effect.tool}@{effect.version} already."
     if why_not is not None:

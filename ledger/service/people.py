@@ -69,9 +69,9 @@ async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -
 async def _known(ledger: Ledger, effect: Effect) -> Known:
     # Needs no lock: what a queue brings for a retired version is the only work that it has.
     entry = await ledger.registry.entry_by_id(effect.contract_id)
-    answers = [one.answer for one in await ledger.store.evidence(effect.id)]
+    evidence = await ledger.store.evidence(effect.id)
     was_closed = bool(await ledger.store.outcomes(effect.id))
-    return Known(entry.lifecycle, answers, was_closed)
+    return Known(entry.lifecycle, evidence, was_closed)
 
 
 async def _keep(
@@ -113,7 +113,8 @@ async def withdraw(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
     """
     effect, before, _, now = await held_open(ledger, effect_id)
     last = await ledger.quarantine.last_word(effect_id)
-    proposal = quarantine.standing(last, before)
+    evidence = await ledger.store.evidence(effect_id)
+    proposal = quarantine.standing(last, before, evidence)
     if proposal is None:
         raise IllegalTransition("Nothing is proposed that could be withdrawn.")
     to_state, by = proposal.resolution.to_state, ledger.caller.principal

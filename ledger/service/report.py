@@ -6,7 +6,7 @@ from datetime import datetime
 from ledger import completion
 from ledger.completion import Report, Verdict
 from ledger.effect import Effect
-from ledger.evidence import LATE_WORKER, bearing
+from ledger.evidence import LATE_WORKER, WORKER, Answer, bearing
 from ledger.identity import EffectId
 from ledger.service import evidence, gates
 from ledger.service.dispatch import may_send, not_granted
@@ -49,6 +49,10 @@ async def report(ledger: Ledger, effect_id: EffectId, told: Report) -> View:
     redacted = replace(told, result=_redacted_result(contract, told))
     step = completion.decide(held.open, contract, redacted, heard, violations, held.read_at)
     if step.to_state is not State.SUCCEEDED:
+        if step.to_state.is_open and told.answer is not None:
+            # It does not decide: it is one of the answers that decide later.
+            said = _said(told, told.answer, WORKER, "against the evidence", held.read_at)
+            await evidence.keep(ledger, effect, said, fence=told.fence, now=held.read_at)
         await ledger.store.advance(effect, step)
         return await view_of(ledger, effect)
     if denial is not None:
@@ -76,14 +80,7 @@ async def _late(ledger: Ledger, effect: Effect, told: Report, now: datetime) -> 
     if completion.is_repeated(told, await ledger.store.event(effect.id, told.fence + 1)):
         return await view_of(ledger, effect)
     if told.answer is not None:
-        late = Told(
-            source=LATE_WORKER,
-            answer=told.answer,
-            observed_at=now,
-            detail=f"{told.actor} reported {told.verdict} after it had lost the effect",
-            provider_reference=told.provider_reference,
-            fence=told.fence,
-        )
+        late = _said(told, told.answer, LATE_WORKER, "after it had lost the effect", now)
         await evidence.take(ledger, effect, late)
     refusal = FenceStale(
         f"Fence {told.fence} of effect {effect.id} is no longer the current one;"
@@ -91,6 +88,18 @@ async def _late(ledger: Ledger, effect: Effect, told: Report, now: datetime) -> 
         facts={"effect_id": str(effect.id)},
     )
     return replace(await view_of(ledger, effect), refusal=refusal)
+
+
+def _said(told: Report, answer: Answer, source: str, when: str, now: datetime) -> Told:
+    """Return a report that does not decide as the evidence that it is."""
+    return Told(
+        source=source,
+        answer=answer,
+        observed_at=now,
+        detail=f"{told.actor} reported {told.verdict} {when}",
+        provider_reference=told.provider_reference,
+        fence=told.fence,
+    )
 
 
 def _violations(contract: Contract, told: Report) -> tuple[str, ...]:

@@ -126,7 +126,9 @@ async def view_of(ledger: Ledger, effect: Effect) -> View:
     approval = await ledger.approvals.look(effect.id) if may_wait(effect, contract) else None
     proposal = superseded_by = None
     if held.open is not None and held.open.state is State.QUARANTINED:
-        proposal = standing(await ledger.quarantine.last_word(effect.id), held.open)
+        last = await ledger.quarantine.last_word(effect.id)
+        evidence = await ledger.store.evidence(effect.id) if last else ()
+        proposal = standing(last, held.open, evidence)
         superseded_by = await ledger.quarantine.successor(effect.id)
     if outcomes and outcomes[-1].status is State.CANCELLED:
         superseded_by = await ledger.quarantine.successor(effect.id)

@@ -36,6 +36,8 @@ BEGIN
            AND (former.tenant_id, former.tool, former.effect_class, former.principal)
              = (NEW.tenant_id, NEW.tool, NEW.effect_class, NEW.principal)
            AND outcome.status = 'CANCELLED'
+           AND outcome.fence = (SELECT max(fence) FROM event
+                                 WHERE event.run_id = former.run_id AND event.number = former.number)
            AND NOT EXISTS (SELECT FROM effect_attempt AS attempt
                             WHERE attempt.run_id = former.run_id AND attempt.number = former.number))
     THEN

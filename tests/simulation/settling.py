@@ -13,7 +13,7 @@ from ledger.admission import stopped
 from ledger.approval import Status
 from ledger.completion import Report, is_repeated
 from ledger.effect import OpenEffect, reopening
-from ledger.evidence import LATE_WORKER, Act, Answer, bearing, person
+from ledger.evidence import LATE_WORKER, WORKER, Act, Answer, bearing, person
 from ledger.quarantine import Known, Resolution
 from ledger.settlement import doubted
 from ledger.state import State
@@ -67,6 +67,15 @@ class Settling:
             return
         heard = bearing(record.evidence, told.fence)
         step = self._product.report(before, contract, told, heard, (), now)
+        if step.to_state.is_open and told.answer is not None:
+            self.store.keep(
+                record,
+                fence=told.fence,
+                source=WORKER,
+                answer=told.answer,
+                observed_at=now,
+                reference=told.provider_reference,
+            )
         self.store.advance(record, step)
 
     def _late(self, record: Record, told: Report, now: datetime) -> None:
@@ -130,6 +139,9 @@ class Settling:
                 assert before is not None
                 store.advance(record, doubted(before, actor=source, reason=reason, now=now))
             case Act.REOPEN:
+                if before is not None:
+                    store.advance(record, stopped(before, actor=source, reason=reason, now=now))
+                    close_approval(store, record, source, reason, now)
                 store.reopen(
                     record,
                     reopening(record.outcomes[-1], attempts, actor=source, reason=reason, at=now),
@@ -226,7 +238,7 @@ class Settling:
         resolution = Resolution(to_state, "looked at", "the provider's books", by)
         known = Known(
             record.version.lifecycle,
-            tuple(one.answer for one in record.evidence),
+            tuple(record.evidence),
             was_closed=bool(record.outcomes),
         )
         decision = self._product.resolve(before, contract, resolution, last, known, now)

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from ledger.effect import Evidence
-from ledger.evidence import Act, Answer, act, bearing, conclusion
+from ledger.evidence import REPEATS_MAX, Act, Answer, act, bearing, conclusion, is_new
 from ledger.state import State
 from tallystick.effect_class import EffectClass
 
@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 # Each state, and what each answer does to an effect in it: told once more by hand.
 ACTS = """
                applied absent in_progress rejected unavailable contradicts
-PLANNED        keep    keep   keep        keep     keep        keep
+PLANNED        reopen  keep   keep        keep     keep        reopen
 DISPATCHED     keep    keep   keep        keep     keep        keep
 UNKNOWN        wake    keep   keep        wake     keep        wake
 RECONCILING    keep    keep   keep        keep     keep        keep
@@ -34,7 +34,7 @@ TABLE = {
     for state, *row in ROWS
     for answer, told in zip(HEAD, row, strict=True)
 }
-SOURCES = ("http", "plugin", "webhook:acme", "late_worker", "person:ada")
+SOURCES = ("http", "plugin", "webhook:acme", "worker", "late_worker", "person:ada")
 
 
 def test_the_table_is_whole():
@@ -104,6 +104,25 @@ def test_one_person_does_not_settle_what_takes_two(effect_class: str):
     other = told("rejected", "person:grace", number=3)
     assert concluded(ada, other, effect_class=effect_class) is None
     assert concluded(ada) == "applied", "where one is enough"
+
+
+def test_what_a_person_takes_back_is_not_counted():
+    wrong, right = told("applied", "person:ada"), told("rejected", "person:ada", number=2)
+    grace = told("applied", "person:grace", number=3)
+    assert concluded(wrong, right, grace, effect_class="UNKNOWN") is None
+    assert concluded(wrong, right) == "rejected", "where one is enough"
+
+
+def test_what_a_source_says_for_ever_is_not_heard_for_ever():
+    heard = [told("applied", number=number) for number in range(REPEATS_MAX)]
+
+    def is_kept(answer: str, source: str, fence: int) -> bool:
+        return is_new(heard, source=source, answer=Answer(answer), fence=fence, evidence_id=None)
+
+    assert not is_kept("applied", "http", 1)
+    assert is_kept("rejected", "http", 1)
+    assert is_kept("applied", "person:ada", 1)
+    assert is_kept("applied", "http", 2), "of another attempt"
 
 
 @pytest.mark.parametrize(

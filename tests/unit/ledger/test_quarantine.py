@@ -3,10 +3,11 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from ledger.effect import Ending, Event, OpenEffect
+from ledger.effect import Ending, Event, Evidence, OpenEffect
 from ledger.evidence import Answer
 from ledger.quarantine import (
     ADVICE,
@@ -48,6 +49,10 @@ ENDS = (State.SUCCEEDED, State.FAILED, State.ABANDONED)
 
 def contract(effect_class: str, **changes: Any) -> Contract:
     return Contract.parse(a_contract_of(effect_class, **changes))
+
+
+def told(answer: Answer, at: datetime = NOW) -> Evidence:
+    return Evidence(UUID(int=1), 4, "http", answer, None, at, at, "")
 
 
 def said(to_state: State, by: str = "ada", reason: str = "seen in the console") -> Resolution:
@@ -157,6 +162,25 @@ def test_a_word_on_an_earlier_quarantine_counts_no_more():
     assert decision.step is None
 
 
+@pytest.mark.parametrize(
+    ("to_state", "answer", "stands"),
+    [
+        (State.FAILED, Answer.APPLIED, False),
+        (State.FAILED, Answer.ABSENT, True),
+        (State.SUCCEEDED, Answer.REJECTED, False),
+        (State.SUCCEEDED, Answer.APPLIED, True),
+        (State.ABANDONED, Answer.CONTRADICTS, False),
+    ],
+)
+def test_what_later_evidence_speaks_against_is_proposed_anew(to_state, answer, stands):
+    last = proposed(said(to_state))
+    known = Known(Lifecycle.ACTIVE, [told(answer, NOW + timedelta(seconds=1))])
+    decision = decide("UNKNOWN", said(to_state, "grace"), last, known=known)
+    assert (decision.step is not None) == stands
+    before = Known(Lifecycle.ACTIVE, [told(answer, NOW - timedelta(seconds=1))])
+    assert decide("UNKNOWN", said(to_state, "grace"), last, known=before).step is not None
+
+
 @pytest.mark.parametrize("status", [Status.WITHDRAWN, Status.CONFIRMED])
 def test_only_a_proposal_stands(status):
     last = next_word(proposed(said(State.FAILED)), BEFORE, said(State.FAILED), status, NOW)
@@ -174,8 +198,8 @@ def test_only_a_proposal_stands(status):
         ("IDEMPOTENT", {}, Known(Lifecycle.RETIRED)),
         ("PURE", {}, Known(Lifecycle.RETIRED)),
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, was_closed=True)),
-        ("REPLAYABLE", {}, Known(Lifecycle.ACTIVE, [Answer.ABSENT, Answer.APPLIED])),
-        ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, [Answer.CONTRADICTS])),
+        ("REPLAYABLE", {}, Known(Lifecycle.ACTIVE, [told(Answer.ABSENT), told(Answer.APPLIED)])),
+        ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, [told(Answer.CONTRADICTS)])),
         ("IDEMPOTENT", {"first_dispatched_at": NOW - timedelta(days=99)}, KNOWN),
         ("REPLAYABLE", {"attempt": 99}, KNOWN),
     ],
@@ -204,7 +228,8 @@ def test_why_nothing_is_sent_again(effect_class, changes, known):
 )
 def test_only_what_nobody_ever_had_to_send_goes_to_another_version(state, fence, may):
     before = replace(BEFORE, state=state, fence=fence, attempt=0)
-    assert (why_no_migration(before) is None) == may
+    assert (why_no_migration(before, [Answer.ABSENT]) is None) == may
+    assert why_no_migration(before, [Answer.APPLIED]), "what happened is not done again"
     if may:
         step = superseded(before, by="person:ada", reason="moved", now=NOW)
         assert (step.transition, step.to_state) == ("T8", State.CANCELLED)
