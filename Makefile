@@ -17,6 +17,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Pyright's own version is pinned; without this it asks the network for a newer one.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+# Else each of the many processes that the tests start compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo serve test check audit oracle format constraints clean

@@ -1,26 +1,30 @@
-"""PostgreSQL for tests: one server a run, and a database of its own for each test that asks.
+"""PostgreSQL for tests: one server a run, and a database of its own for each test that asks."""
 
-As in production, a database belongs to a role that is no superuser: what row-level security and
-privileges allow is what the tests see.
-"""
-
+import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import LiteralString
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg.sql import SQL, Composed, Identifier
-from sqlalchemy import make_url
+from psycopg.sql import SQL, Identifier
 
 from server.embedded import EmbeddedPostgres
 from server.migration import upgrade
+from tests.databases import Clones, NewDatabase, administer, an_owner, database, name_of
 
 pytest_plugins = ["tests.fixtures"]
 
-NewDatabase = Callable[..., str]
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while the tests are read: next to all that comes stays."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, and look for none among what was read."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -69,55 +73,22 @@ def template_database(postgres_url: str, database_owner: str) -> Iterator[str]:
 
 @pytest.fixture
 def new_database(postgres_url: str, database_owner: str) -> Iterator[NewDatabase]:
-    """Return what makes a database and returns its address: ``new_database(template=)``."""
+    """Return what makes a database with nothing in it, and returns its address."""
     with ExitStack() as stack:
         yield lambda **choices: stack.enter_context(
             database(postgres_url, owner=database_owner, **choices)
         )
 
 
+@pytest.fixture(scope="session")
+def clones(postgres_url: str, template_database: str, database_owner: str) -> Iterator[Clones]:
+    """Return what lends databases with the newest schema."""
+    with Clones.of(postgres_url, template_database, owner=database_owner) as clones:
+        yield clones
+
+
 @pytest.fixture
-def database_url(new_database: NewDatabase, template_database: str) -> str:
+def database_url(clones: Clones) -> Iterator[str]:
     """Return the address of a fresh database with the newest schema, as its owner."""
-    return new_database(template=template_database)
-
-
-@contextmanager
-def database(server_url: str, *, template: str = "template1", owner: str = "") -> Iterator[str]:
-    """Make a database on a server, and drop it at the end, whoever is connected.
-
-    The address is its owner's: a role of `an_owner`, or else the superuser.
-    """
-    name = f"test_{uuid4().hex}"
-    url = make_url(server_url).set(database=name)
-    make = SQL("CREATE DATABASE {} TEMPLATE {}").format(Identifier(name), Identifier(template))
-    if owner:
-        make += SQL(" OWNER {}").format(Identifier(owner))
-        url = url.set(username=owner, password=password_of(owner))
-    administer(server_url, make)
-    try:
-        yield url.render_as_string(hide_password=False)
-    finally:
-        administer(server_url, SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
-
-
-def an_owner(server_url: str, may: LiteralString) -> str:
-    """Make a role that can log in with its `password_of`."""
-    name = f"test_{uuid4().hex}"
-    make = SQL("CREATE ROLE {} LOGIN PASSWORD {} " + may)
-    administer(server_url, make.format(Identifier(name), password_of(name)))
-    return name
-
-
-def password_of(owner: str) -> str:
-    return f"password-of-{owner}"
-
-
-def administer(server_url: str, statement: SQL | Composed) -> None:
-    with psycopg.connect(server_url, autocommit=True, connect_timeout=10) as connection:
-        connection.execute(statement)
-
-
-def name_of(url: str) -> str:
-    """Return the name of the database that an address leads to."""
-    return make_url(url).database or ""
+    with clones.lent() as url:
+        yield url

@@ -5,7 +5,7 @@ from uuid import uuid4
 import psycopg
 
 from server.migration import downgrade, upgrade
-from tests.conftest import NewDatabase
+from tests.databases import NewDatabase
 
 ADD_FORMER = """
     INSERT INTO api_token (tenant_id, token_id, token_hash, principal, role)

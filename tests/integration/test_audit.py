@@ -29,7 +29,7 @@ from kernel.scope import Connection
 from tallystick.errors import RegistryUnavailable
 from tests.api import Api, running
 from tests.builders import a_contract, a_contract_of, a_policy, http_evidence
-from tests.conftest import database
+from tests.databases import database
 from tests.fixtures import Owner, Sweep, asking, owning, sweeper_of
 from tests.provider import Provider, listening
 from tests.sealing import all_ended, seal_all, sealer_of

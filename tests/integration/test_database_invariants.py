@@ -22,7 +22,7 @@ from kernel.roles import Role
 from ledger import quarantine
 from ledger.state import CLOSED, OPEN
 from ledger.transition import TRANSITIONS
-from tests.conftest import database
+from tests.databases import database
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = datetime(2999, 1, 1, tzinfo=UTC)

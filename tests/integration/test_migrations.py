@@ -21,7 +21,7 @@ import migrations
 from server.embedded import EmbeddedPostgres
 from server.migration import downgrade, newest, revision, upgrade
 from server.tables import SCHEMA
-from tests.conftest import NewDatabase, administer, an_owner, database
+from tests.databases import NewDatabase, administer, an_owner, database
 
 SCRIPTS = ScriptDirectory(str(Path(migrations.__file__).parent))
 REVISIONS = [script.revision for script in reversed(list(SCRIPTS.walk_revisions()))]

@@ -21,7 +21,7 @@ from kernel.roles import Role
 from server.home import admin_token_file
 from tests.api import Api
 from tests.builders import ARGUMENTS, a_contract, a_policy
-from tests.conftest import database
+from tests.databases import database
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / ".venv" / "schemathesis" / "bin" / "schemathesis"

@@ -17,7 +17,7 @@ from server.home import admin_token_file
 from tallystick.errors import RegistryUnavailable
 from tests.api import Api, running
 from tests.builders import a_contract
-from tests.conftest import administer
+from tests.databases import administer
 from tests.fixtures import owning
 
 CARD = "canary-4111111111111111"
