@@ -36,7 +36,8 @@ from ledger.identity import EffectId
 from ledger.service import Ledger, found, view_of
 from ledger.state import State
 from ledger.store import ApprovalSearch, Search
-from reconciler.store import tenants_due
+from reconciler.lanes import CONTRACT_MAX
+from reconciler.store import contracts_due, tenants_due
 from registry.store import RegistryStore
 from rollout.store import RolloutStore
 from server.embedded import EmbeddedPostgres
@@ -169,8 +170,10 @@ def works(old: UUID, new: UUID, closed: EffectId) -> dict[str, Work]:
     return {
         "retire: nothing open refers to it": references(old),
         "retire: all that is open refers to it": references(new),
-        "sweep: whose work is due": lambda _, connection: tenants_due(connection),
-        "sweep: claim ten": lambda ledger, _: ledger.store.due(10),
+        "sweep: for whom time decides": lambda _, connection: tenants_due(connection),
+        "sweep: ten that time decides": lambda ledger, _: ledger.store.overdue(10),
+        "sweep: whom to ask about": lambda _, connection: contracts_due(connection),
+        "sweep: claim eight": lambda ledger, _: ledger.store.in_doubt(new, CONTRACT_MAX),
         "look-up: an effect, all that is told": shown,
         "look-up: by the caller's run": lambda ledger, _: ledger.store.known_run_id("run-7"),
         "list: effects, the newest": searched(Search()),

@@ -112,7 +112,14 @@ class EffectOpenRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("run_id", "number"),
         _of_effect("effect_open"),
-        Index(None, "tenant_id", "due_at"),
+        Index(None, "tenant_id", "due_at", postgresql_where=sqlalchemy.text("state <> 'UNKNOWN'")),
+        Index(
+            None,
+            "tenant_id",
+            "contract_id",
+            "due_at",
+            postgresql_where=sqlalchemy.text("state = 'UNKNOWN'"),
+        ),
         Index(None, "contract_id"),
         Index(None, "presented_contract_id"),
         {"postgresql_with": {"fillfactor": 70, "autovacuum_vacuum_scale_factor": 0.01}},

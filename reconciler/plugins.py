@@ -11,6 +11,7 @@ from typing import Final
 
 from ledger.evidence import Answer
 from ledger.judgement import Judgement
+from reconciler.lanes import PLACE_MAX
 from tallystick.evidence_source import EvidenceAnswer, EvidenceQuestion
 from tallystick.plain import plain
 from tallystick.provider import PluginEvidence
@@ -18,7 +19,7 @@ from tallystick.provider import PluginEvidence
 _log = logging.getLogger("tallystick.reconciler")
 
 GROUP: Final = "tallystick.evidence_sources"
-UNANSWERED_MAX: Final = 8
+UNANSWERED_MAX: Final = PLACE_MAX
 """How many questions one plug-in may have that it has not answered."""
 _TEXT_MAX: Final = 200
 

@@ -6,6 +6,7 @@ Every process keeps its own clock: what is due is claimed row by row, so no lead
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # APScheduler has no types.
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -28,11 +29,14 @@ logging.getLogger("apscheduler").setLevel(logging.ERROR)
 async def scheduled(
     sweeper: Sweeper, sealer: Sealer, *, sweep_seconds: float, seal_seconds: float
 ) -> AsyncGenerator[None]:
-    """Sweep, seal, and keep partitions ahead, until the context is left."""
+    """Sweep, seal, and keep partitions ahead, until the context is left.
+
+    A sweep of what time alone decides is a job; the questions to providers go on beside it.
+    """
 
     async def sweep() -> None:
         try:
-            while await sweeper.sweep():
+            while await sweeper.pass_time():
                 pass
         except TallystickError as outage:
             _log.warning("the sweep stopped: %s", outage)
@@ -59,7 +63,10 @@ async def scheduled(
     scheduler.add_job(seal, "interval", seconds=seal_seconds, id="seal")
     scheduler.add_job(partitions, "interval", hours=6, id="partitions")
     scheduler.start()
+    questions = asyncio.create_task(sweeper.ask(pause_seconds=sweep_seconds))
     try:
         yield
     finally:
         scheduler.shutdown(wait=False)
+        questions.cancel()
+        await asyncio.wait([questions])

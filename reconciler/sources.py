@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -49,7 +49,7 @@ class Source(Protocol):
 SecretOf = Callable[[Asker, str, str], str | None]
 """Returns an asker's secret by the name of its slot and the ``host:port`` that is to have it."""
 
-Resolve = Callable[[str, int], Awaitable[list[str]]]
+Resolve = Callable[[str, int], Coroutine[None, None, list[str]]]
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -77,6 +77,7 @@ class HttpSource:
         self._hosts = hosts
         self._secret_of = secret_of
         self._resolve = resolve
+        self._resolving: dict[str, asyncio.Task[list[str]]] = {}
 
     async def ask(
         self, contract: Contract, question: EvidenceQuestion, asker: Asker
@@ -102,8 +103,7 @@ class HttpSource:
         self, url: httpx.URL, http: HttpEvidence, asker: Asker
     ) -> tuple[int, bytes] | str:
         """Return the status and body of an answer, or why none was asked for."""
-        port = url.port or _PORTS[url.scheme]
-        place = f"{url.host}:{port}"
+        place, port = _place(url), _port(url)
         if place not in self._hosts:
             return "the host is not in the list of evidence hosts"
         headers = httpx.Headers(http.headers)
@@ -116,13 +116,24 @@ class HttpSource:
             if not (secret.isascii() and secret.isprintable()):
                 return f"the secret {http.secret!r} cannot stand in a header"
             headers["Authorization"] = f"Bearer {secret}"
-        addresses = [ip_address(each) for each in await self._resolve(url.host, port)]
+        addresses = [ip_address(each) for each in await self._resolved(url.host, port)]
         if not addresses or not self._hosts.may_be_at(place, addresses):
             return "the host has an address that may not be asked"
         for address in addresses[:_ADDRESSES_MAX]:
             with suppress(httpx.ConnectError):
                 return await self._fetch_at(address, url, headers)
         raise httpx.ConnectError("no address takes a connection")
+
+    async def _resolved(self, host: str, port: int) -> list[str]:
+        """Resolve a name once for all who ask now.
+
+        A look-up holds a thread, of which there are few, for as long as the name server likes.
+        """
+        place = f"{host}:{port}"
+        if place not in self._resolving:
+            self._resolving[place] = asyncio.create_task(self._resolve(host, port))
+            self._resolving[place].add_done_callback(lambda _: self._resolving.pop(place))
+        return await asyncio.shield(self._resolving[place])
 
     async def _fetch_at(
         self, address: Address, url: httpx.URL, headers: httpx.Headers
@@ -152,6 +163,27 @@ class HttpSource:
                 if len(body) > _BODY_BYTES_MAX:
                     return "the answer is too large"
         return response.status_code, body
+
+
+def place_of(contract: Contract) -> str:
+    """Return who is asked about a contract's effects, as a lane has it."""
+    evidence = contract.evidence
+    if evidence is not None and evidence.plugin is not None:
+        return evidence.plugin.name
+    if evidence is None or evidence.http is None:
+        return ""
+    try:
+        return _place(httpx.URL(evidence.http.url))
+    except httpx.InvalidURL:
+        return ""
+
+
+def _place(url: httpx.URL) -> str:
+    return f"{url.host}:{_port(url)}"
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or _PORTS[url.scheme]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""One sweep: claim what is due, ask the providers, settle.
+"""What time decides, and what a provider is asked about: claim it, ask, settle.
 
-Claiming is one transaction, settling one for each effect; none is open while a provider is asked.
+A claim is one transaction for each contract, settling one for each effect; none is open while a
+provider is asked. Who does not answer holds its own lane only (`reconciler.lanes`).
 
 Any number of reconcilers may sweep at once. Rows are claimed under a lease, and every step is
 written by compare-and-set, so that a reconciler that comes late changes nothing.
@@ -8,11 +9,11 @@ written by compare-and-set, so that a reconciler that comes late changes nothing
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
-
-from cryptography.exceptions import InvalidTag
+from uuid import UUID
 
 from kernel.keys import KeyRing
 from kernel.scope import Caller, Connection, Transact
@@ -25,8 +26,9 @@ from ledger.service import Ledger, approvals, evidence, gates, sent_arguments
 from ledger.service.evidence import Told
 from ledger.state import State
 from ledger.store import Held
-from reconciler.sources import Asker, Source
-from reconciler.store import tenants_due
+from reconciler.lanes import Lane, Lanes
+from reconciler.sources import Asker, Source, place_of
+from reconciler.store import Due, contracts_due, tenants_due
 from tallystick.errors import TallystickError
 from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
@@ -34,103 +36,220 @@ from tallystick.tool_contract import Contract
 _log = logging.getLogger("tallystick.reconciler")
 
 BATCH_SIZE: Final = 10
-"""All that is claimed is asked at once: a claim that waits for its turn could outlive its lease."""
+"""For how many effects of a tenant time decides in one transaction."""
+# How many transactions a process has open: together seven of the ten connections of a pool.
+_PASSING_MAX: Final = 2
+_CLAIMING_MAX: Final = 2
+_SETTLING_MAX: Final = 3
+
+
+Questions = set[asyncio.Task[None]]
+"""Those that are open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An effect that this reconciler holds for one lease, and what it is about to ask.
-
-    There is no ``question`` where the arguments cannot be read: nobody can be asked about those.
-    """
+    """An effect that this reconciler holds for one lease, and what it is about to ask."""
 
     effect: Effect
     contract: Contract
     held: Held
     question: EvidenceQuestion | None
+    """None where what was sent cannot be read any more."""
     asker: Asker
 
 
-@dataclass(frozen=True, slots=True)
-class Sweeper:
-    """What a sweep works with.
+@dataclass(slots=True)
+class Turn:
+    """What is kept of a contract from round to round while it is due."""
 
-    ``actor`` names this process in the records; ``draw`` gives jitter, 0 to 1.
+    place: str | None = None
+    last: int = 0
+    """The last round that claimed effects of it, or 0."""
+
+
+class Sweeper:
+    """Takes the steps that time alone decides, and asks about what is in doubt.
+
+    Neither waits for the other, nor a tenant for another one, nor a provider for another one.
     """
 
-    transact: Transact
-    keys: KeyRing
-    source: Source
-    actor: str
-    draw: Callable[[], float]
+    def __init__(
+        self,
+        transact: Transact,
+        keys: KeyRing,
+        source: Source,
+        actor: str,
+        draw: Callable[[], float],
+    ) -> None:
+        """Take what it works with.
+
+        ``actor`` names this process in the records; ``draw`` gives jitter, 0 to 1.
+        """
+        self.transact = transact
+        self.source = source
+        self.keys = keys
+        self.actor = actor
+        self.draw = draw
+        self._lanes = Lanes()
+        self._turns: dict[Due, Turn] = {}
+        self._round = 0
+        self._news = asyncio.Event()
+        self._passing = asyncio.Semaphore(_PASSING_MAX)
+        self._claiming = asyncio.Semaphore(_CLAIMING_MAX)
+        self._settling = asyncio.Semaphore(_SETTLING_MAX)
 
     async def sweep(self) -> int:
-        """Work through everything that is due now; returns how many effects took a step."""
-        moved = 0
-        for tenant_id, tenant in await self.transact(None, tenants_due):
-            caller = Caller(tenant_id, tenant, self.actor, frozenset())
-            try:
-                moved += await self._sweep_tenant(caller)
-            except Exception:  # noqa: BLE001 - whatever is wrong here, the other tenants go on
-                _log.exception("the sweep of tenant %s stopped", tenant)
+        """Do one round of both, and wait for the answers; returns how many effects took a step."""
+        questions = Questions()
+        try:
+            return await self._begin(questions) + await self.pass_time()
+        finally:
+            await asyncio.gather(*questions)
+
+    # --- time -----------------------------------------------------------------------------------
+
+    async def pass_time(self) -> int:
+        """Take the steps that time alone decides, some for each tenant; returns how many."""
+        tenants = await self.transact(None, tenants_due)
+        moved = await _all(self._pass_time(*tenant) for tenant in tenants)
+        if moved:
+            self._news.set()
         return moved
 
-    async def _sweep_tenant(self, caller: Caller) -> int:
-        stepped, claims = await self.transact(
-            caller.tenant_id, lambda connection: self._claim(self._ledger(caller, connection))
-        )
+    async def _pass_time(self, tenant_id: UUID, tenant: str) -> int:
+        caller = self._caller(tenant_id, tenant)
+        with _going_on(tenant):
+            async with self._passing:
+                return await self.transact(
+                    tenant_id, lambda connection: self._step(self._ledger(caller, connection))
+                )
+        return 0
 
-        async def handle(claim: Claim) -> None:
-            try:
-                await self._reconcile(caller, claim)
-            except TallystickError as fault:
-                # Its lease runs out, and the next sweep takes it up again.
-                _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
-            except Exception:  # noqa: BLE001 - as above, and the other effects go on
-                _log.exception("effect %s was not settled", claim.effect.id)
-
-        await asyncio.gather(*(handle(claim) for claim in claims))
-        return stepped + len(claims)
-
-    def _ledger(self, caller: Caller, connection: Connection) -> Ledger:
-        return Ledger.over(connection, caller, self.keys)
-
-    async def _claim(self, ledger: Ledger) -> tuple[int, list[Claim]]:
-        """Take the steps that time alone decides, and claim the rest."""
-        stepped, claims = 0, list[Claim]()
-        for effect, held in await ledger.store.due(BATCH_SIZE):
+    async def _step(self, ledger: Ledger) -> int:
+        overdue = await ledger.store.overdue(BATCH_SIZE)
+        for effect, held in overdue:
             assert held.open is not None
-            entry = await ledger.registry.entry_by_id(effect.contract_id)
-            contract = entry.contract
-            if held.open.state is not State.UNKNOWN:
-                step = settlement.overdue(held.open, contract, actor=self.actor, now=held.read_at)
-                await ledger.store.advance(effect, step)
-                if held.open.state in (State.PLANNED, State.RETRYABLE):
-                    await approvals.close(
-                        ledger, effect, actor=self.actor, reason=step.reason, now=held.read_at
-                    )
-                stepped += 1
-                continue
-            step = settlement.claim(held.open, contract, actor=self.actor, now=held.read_at)
+            contract = await ledger.registry.contract(effect.contract_id)
+            step = settlement.overdue(held.open, contract, actor=self.actor, now=held.read_at)
+            await ledger.store.advance(effect, step)
+            if held.open.state in (State.PLANNED, State.RETRYABLE):
+                await approvals.close(
+                    ledger, effect, actor=self.actor, reason=step.reason, now=held.read_at
+                )
+        return len(overdue)
+
+    # --- questions ------------------------------------------------------------------------------
+
+    async def ask(self, *, pause_seconds: float) -> None:
+        """Ask about what is in doubt, until it is cancelled; no question outlives it.
+
+        A round begins at once after one that found work, after an answer, and after each pause.
+        """
+        questions = Questions()
+        try:
+            while True:
+                self._news.clear()
+                try:
+                    if await self._begin(questions):
+                        continue
+                except TallystickError as outage:
+                    _log.warning("the questions stopped: %s", outage)
+                except Exception:  # noqa: BLE001 - whatever is wrong here, it is tried again
+                    _log.exception("the questions stopped")
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause_seconds):
+                        await self._news.wait()
+        finally:
+            for question in questions:
+                question.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+
+    async def _begin(self, questions: Questions) -> int:
+        """Claim what the lanes have room for, and begin to ask; returns how many are claimed.
+
+        Contracts have their turn in the order in which they had their last one.
+        """
+        due = await self.transact(None, contracts_due)
+        turns = {one: self._turns.get(one) or Turn() for one in due}
+        self._turns, self._round = turns, self._round + 1
+        due.sort(key=lambda one: turns[one].last)
+        return await _all(self._take(one, turns[one], questions) for one in due)
+
+    async def _take(self, due: Due, turn: Turn, questions: Questions) -> int:
+        caller = self._caller(due.tenant_id, due.tenant)
+        claims = list[Claim]()
+        with _going_on(due.tenant):
+            async with self._claiming:
+                if turn.place is None:
+                    turn.place = await self._place(caller, due.contract_id)
+                lane = Lane(due.tenant_id, due.contract_id, turn.place)
+                room = self._lanes.enter(lane)
+                try:
+                    if room:
+                        claims = await self.transact(
+                            due.tenant_id,
+                            lambda connection: self._claim(
+                                self._ledger(caller, connection), due.contract_id, room
+                            ),
+                        )
+                finally:
+                    self._lanes.leave(lane, room - len(claims))
+            for claim in claims:
+                turn.last = self._round
+                question = asyncio.create_task(self._handle(caller, lane, claim))
+                questions.add(question)
+                question.add_done_callback(questions.discard)
+        return len(claims)
+
+    async def _place(self, caller: Caller, contract_id: UUID) -> str:
+        contract = await self.transact(
+            caller.tenant_id,
+            lambda connection: self._ledger(caller, connection).registry.contract(contract_id),
+        )
+        return place_of(contract)
+
+    async def _claim(self, ledger: Ledger, contract_id: UUID, limit: int) -> list[Claim]:
+        claims = list[Claim]()
+        entry = await ledger.registry.entry_by_id(contract_id)
+        asker = Asker(ledger.caller.tenant, is_publisher=entry.owner is None)
+        for effect, held in await ledger.store.in_doubt(contract_id, limit):
+            assert held.open is not None
+            step = settlement.claim(held.open, entry.contract, actor=self.actor, now=held.read_at)
             await ledger.store.advance(effect, step)
             question = await _question(ledger, effect)
-            asker = Asker(ledger.caller.tenant, is_publisher=entry.owner is None)
             claimed = await ledger.store.look(effect.id)
-            claims.append(Claim(effect, contract, claimed, question, asker))
-        return stepped, claims
+            claims.append(Claim(effect, entry.contract, claimed, question, asker))
+        return claims
+
+    async def _handle(self, caller: Caller, lane: Lane, claim: Claim) -> None:
+        try:
+            await self._reconcile(caller, claim)
+        except TallystickError as fault:
+            # Its lease runs out, and the next round takes it up again.
+            _log.warning("effect %s was not settled: %s", claim.effect.id, fault)
+        except Exception:  # noqa: BLE001 - as above, and the other effects go on
+            _log.exception("effect %s was not settled", claim.effect.id)
+        finally:
+            self._lanes.leave(lane)
+            self._news.set()
 
     async def _reconcile(self, caller: Caller, claim: Claim) -> None:
-        judgement, question = None, claim.question
-        if claim.contract.evidence is not None and question is None:
-            judgement = Judgement(Answer.UNAVAILABLE, "what was sent cannot be read here")
-        elif claim.contract.evidence is not None and question is not None:
-            judgement = await self.source.ask(claim.contract, question, claim.asker)
-        step = await self.transact(
-            caller.tenant_id,
-            lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),
-        )
+        judgement = await self._judgement(claim)
+        async with self._settling:
+            step = await self.transact(
+                caller.tenant_id,
+                lambda connection: self._settle(self._ledger(caller, connection), claim, judgement),
+            )
         if step is not None:
             _tell(claim.effect, step)
+
+    async def _judgement(self, claim: Claim) -> Judgement | None:
+        if claim.contract.evidence is None:
+            return None
+        if claim.question is None:
+            return Judgement(Answer.UNAVAILABLE, "what was sent cannot be read any more")
+        return await self.source.ask(claim.contract, claim.question, claim.asker)
 
     async def _settle(
         self, ledger: Ledger, claim: Claim, judgement: Judgement | None
@@ -174,13 +293,31 @@ class Sweeper:
             now=held.read_at,
         )
 
+    def _caller(self, tenant_id: UUID, tenant: str) -> Caller:
+        return Caller(tenant_id, tenant, self.actor, frozenset())
+
+    def _ledger(self, caller: Caller, connection: Connection) -> Ledger:
+        return Ledger.over(connection, caller, self.keys)
+
+
+async def _all(turns: Iterable[Coroutine[None, None, int]]) -> int:
+    return sum(await asyncio.gather(*turns))
+
+
+@contextmanager
+def _going_on(tenant: str) -> Generator[None]:
+    """Let the other turns go on, whatever is wrong with one."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - a defect included
+        _log.exception("the sweep of tenant %s stopped", tenant)
+
 
 async def _question(ledger: Ledger, effect: Effect) -> EvidenceQuestion | None:
-    """Return what is asked about an effect: one that cannot be asked about holds up no other."""
     try:
         arguments = await sent_arguments(ledger, effect)
-    except (InvalidTag, KeyError):  # changed by somebody, or sealed under a key that is gone
-        _log.exception("the arguments of effect %s cannot be read", effect.id)
+    except Exception:  # noqa: BLE001 - whatever it is, it must not keep the other effects from their turn
+        _log.exception("what was sent for effect %s cannot be read", effect.id)
         return None
     return EvidenceQuestion(
         effect_id=str(effect.id),

@@ -128,7 +128,9 @@ async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
     """
     settings = service.settings
     secrets = secrets_of(settings)
-    async with httpx.AsyncClient(trust_env=False) as client:
+    # How many questions are open, the lanes say: with a limit here too, one would wait for another.
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(trust_env=False, limits=limits) as client:
         sweeper = Sweeper(
             transact=service.database.transact,
             keys=service.keys,

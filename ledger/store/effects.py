@@ -219,28 +219,44 @@ class LedgerStore(EvidenceRows):
             (due_at, *key_of(effect_id)),
         )
 
-    async def due(self, limit: int) -> list[tuple[Effect, Held]]:
-        """Lock and return effects whose time has come, the longest due first.
+    async def overdue(self, limit: int) -> list[tuple[Effect, Held]]:
+        """Lock and return effects for which time alone decides now, the longest due first.
 
         What another transaction has locked is passed over.
         """
-        # As of the statement's time, which stands still: the index then ends the search.
-        async with self._connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(
-                """
-                SELECT open.run_id, open.number
-                  FROM effect_open AS open
-                 WHERE open.tenant_id = current_tenant() AND open.due_at <= statement_timestamp()
-                 ORDER BY open.due_at, open.run_id, open.number
-                 LIMIT %s
-                   FOR UPDATE SKIP LOCKED
-                """,
-                (limit,),
-            )
-            rows = await cursor.fetchall()
+        return await self._due("open.state <> 'UNKNOWN'", {"limit": limit})
+
+    async def in_doubt(self, contract_id: UUID, limit: int) -> list[tuple[Effect, Held]]:
+        """Lock and return a contract's effects that may be asked about now, the longest due first.
+
+        What another transaction has locked is passed over.
+        """
+        return await self._due(
+            "open.state = 'UNKNOWN' AND open.contract_id = %(contract_id)s",
+            {"contract_id": contract_id, "limit": limit},
+        )
+
+    async def _due(self, which: LiteralString, values: Any) -> list[tuple[Effect, Held]]:  # noqa: ANN401 - psycopg's
+        # As of the statement's time, which stands still: the index then ends the search. And in its
+        # order, which has no second column: many may be due since the same moment.
+        statement = (
+            """
+            SELECT open.run_id, open.number
+              FROM effect_open AS open
+             WHERE open.tenant_id = current_tenant() AND open.due_at <= statement_timestamp()
+               AND """
+            + which
+            + """
+             ORDER BY open.due_at
+             LIMIT %(limit)s
+               FOR UPDATE SKIP LOCKED
+            """
+        )
+        async with self._connection.cursor(row_factory=class_row(EffectId)) as cursor:
+            await cursor.execute(statement, values)
+            effect_ids = await cursor.fetchall()
         found: list[tuple[Effect, Held]] = []
-        for row in rows:
-            effect_id = EffectId(row["run_id"], row["number"])
+        for effect_id in effect_ids:
             effect = await self.effect(effect_id)
             assert effect is not None, "an open row has its effect"
             found.append((effect, await self.look(effect_id)))

@@ -114,6 +114,7 @@ MAY_CALL = {
     "shared_contracts(text,text)",
     "shares_offered()",
     "tenant_named(text)",
+    "contracts_due(integer)",
     "tenants_due(integer)",
     "tenants_to_seal()",
     "uuid_at(timestamp with time zone)",

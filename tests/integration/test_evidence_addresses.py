@@ -1,5 +1,6 @@
 """Where evidence is asked: at the very address that was judged, under the name that was allowed."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -62,6 +63,29 @@ async def judged(source: HttpSource, contract: Contract) -> Judgement:
 
 def at(port: int) -> tuple[Contract, str]:
     return contract_at(f"http://{NAME}:{port}/effects/{{effect_id}}"), f"{NAME}:{port}"
+
+
+async def test_a_name_server_that_hangs_is_asked_once_at_a_time():
+    """A look-up holds a thread: the names of other providers need some too."""
+    _, place = at(1)
+    contract = contract_at(f"http://{place}/effects/{{effect_id}}", timeout_seconds=0.05)
+    is_up, asked = asyncio.Event(), 0
+
+    async def resolve(host: str, port: int) -> list[str]:
+        nonlocal asked
+        asked += 1
+        await is_up.wait()
+        return []
+
+    async with httpx.AsyncClient(trust_env=False) as client:
+        source = HttpSource(client, Hosts(frozenset({place})), lambda *_: None, resolve)
+        for _ in range(2):
+            told = await asyncio.gather(judged(source, contract), judged(source, contract))
+            assert {one.detail for one in told} == {"not reached: TimeoutError"}
+        assert asked == 1
+        is_up.set()
+        while (await judged(source, contract)).detail != NOT_ASKED:
+            pass
 
 
 async def test_a_name_is_resolved_once_and_asked_at_that_address(provider: Provider):

@@ -570,8 +570,9 @@ async def test_one_tenants_trouble_is_not_another_ones(
     )
     for effect in broken:
         provider.book(effect["effect_id"], amount_cents=AMOUNT)
-    assert await sweep.once() == 1
+    assert await sweep.once() == 2
     assert [await api.state(broken[0]), await other.state(broken[1])] == ["UNKNOWN", "SUCCEEDED"]
+    assert "cannot be read" in (await api.show(broken[0]))["reason"], "and it is not asked for ever"
 
 
 class Defective:
