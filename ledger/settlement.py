@@ -57,14 +57,25 @@ def claim(before: OpenEffect, contract: Contract, *, actor: str, now: datetime) 
 
 
 def unknown(
-    before: OpenEffect, contract: Contract, *, actor: str, reason: str, now: datetime
+    before: OpenEffect,
+    contract: Contract,
+    *,
+    actor: str,
+    reason: str,
+    now: datetime,
+    sends_until: datetime | None = None,
 ) -> Step:
     """Return the step of an attempt that nobody can vouch for (T4). The settle window starts here.
+
+    With ``sends_until`` the worker may be at it until then. The provider is asked at once, but the
+    settle window starts only when that is over; and where nobody can be asked, so long the worker
+    has to say what it did.
 
     A PURE effect changes nothing, so it is simply RETRYABLE.
     """
     if TRAITS[contract.effect_class].lost_lease == "RETRYABLE":
         return step(before, "T4", State.RETRYABLE, actor=actor, reason=reason, at=now)
+    since = max(now, sends_until or now)
     return step(
         before,
         "T4",
@@ -72,8 +83,23 @@ def unknown(
         actor=actor,
         reason=reason,
         at=now,
-        due_at=now,
-        unknown_since=now,
+        due_at=now if contract.evidence else since,
+        unknown_since=since,
+    )
+
+
+def left_behind(before: OpenEffect, contract: Contract, *, actor: str, now: datetime) -> Step:
+    """Return the step of an attempt that was dispatched in another timeline of the database (T4).
+
+    What was reported of it may have been lost with that one. Its worker has its lease all the same.
+    """
+    return unknown(
+        before,
+        contract,
+        actor=actor,
+        reason="the database's timeline changed",
+        now=now,
+        sends_until=before.due_at,
     )
 
 

@@ -180,6 +180,7 @@ class EffectAttemptRow(Row, table=True):
     dispatched_at: Moment
     lease_until: Moment
     written_in: WrittenIn
+    timeline: Annotated[int | None, column(sqlalchemy.Integer, default="current_timeline()")]
 
 
 class EffectEvidenceRow(Row, table=True):

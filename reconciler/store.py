@@ -42,6 +42,25 @@ async def contracts_due(connection: Connection) -> list[Due]:
         return await cursor.fetchall()
 
 
+async def current_timeline(connection: Connection) -> int | None:
+    """Return the database's timeline, which counts up when a standby takes over.
+
+    None where the database does not tell.
+    """
+    cursor = await connection.execute("SELECT current_timeline()")
+    row: Any = await cursor.fetchone()
+    return row[0]
+
+
+async def tenants_left_behind(connection: Connection) -> list[tuple[UUID, str]]:
+    """Return the tenants that have an effect under way from another timeline. It reads them all."""
+    cursor = await connection.execute(
+        "SELECT tenant_id, tenant FROM tenants_left_behind(%s)", (_TENANTS_MAX,)
+    )
+    rows: list[Any] = await cursor.fetchall()
+    return [(row[0], row[1]) for row in rows]
+
+
 async def keep_partitions(connection: Connection, *, months_ahead: int) -> int:
     """Make the partitions of the months to come; returns how many were missing."""
     cursor = await connection.execute("SELECT ensure_partitions(%s)", (months_ahead,))

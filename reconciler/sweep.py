@@ -9,7 +9,7 @@ written by compare-and-set, so that a reconciler that comes late changes nothing
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -28,7 +28,13 @@ from ledger.state import State
 from ledger.store import Held
 from reconciler.lanes import Lane, Lanes
 from reconciler.sources import Asker, Source, place_of
-from reconciler.store import Due, contracts_due, tenants_due
+from reconciler.store import (
+    Due,
+    contracts_due,
+    current_timeline,
+    tenants_due,
+    tenants_left_behind,
+)
 from tallystick.errors import TallystickError
 from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
@@ -37,12 +43,14 @@ _log = logging.getLogger("tallystick.reconciler")
 
 BATCH_SIZE: Final = 10
 """For how many effects of a tenant time decides in one transaction."""
+LEFT_BEHIND_SIZE: Final = 100
+"""How many effects of another timeline are taken in one transaction."""
 # How many transactions a process has open: together seven of the ten connections of a pool.
 _PASSING_MAX: Final = 2
 _CLAIMING_MAX: Final = 2
 _SETTLING_MAX: Final = 3
 
-
+Tenants = Sequence[tuple[UUID, str]]
 Questions = set[asyncio.Task[None]]
 """Those that are open."""
 
@@ -91,6 +99,8 @@ class Sweeper:
         self.keys = keys
         self.actor = actor
         self.draw = draw
+        # That of the database when nothing under way was left of another one. None ever comes back.
+        self._timeline: int | None = None
         self._lanes = Lanes()
         self._turns: dict[Due, Turn] = {}
         self._round = 0
@@ -111,20 +121,46 @@ class Sweeper:
 
     async def pass_time(self) -> int:
         """Take the steps that time alone decides, some for each tenant; returns how many."""
-        tenants = await self.transact(None, tenants_due)
-        moved = await _all(self._pass_time(*tenant) for tenant in tenants)
+        behind = await self.transact(None, self._left_behind)
+        moved = await _all(self._pass_time(*tenant, self._leave) for tenant in behind)
+        due = await self.transact(None, tenants_due)
+        moved += await _all(self._pass_time(*tenant, self._step) for tenant in due)
         if moved:
             self._news.set()
         return moved
 
-    async def _pass_time(self, tenant_id: UUID, tenant: str) -> int:
+    async def _pass_time(
+        self, tenant_id: UUID, tenant: str, take: Callable[[Ledger], Awaitable[int]]
+    ) -> int:
         caller = self._caller(tenant_id, tenant)
         with _going_on(tenant):
             async with self._passing:
                 return await self.transact(
-                    tenant_id, lambda connection: self._step(self._ledger(caller, connection))
+                    tenant_id, lambda connection: take(self._ledger(caller, connection))
                 )
         return 0
+
+    async def _left_behind(self, connection: Connection) -> Tenants:
+        """Return the tenants with effects of another timeline, which is none but after a change."""
+        timeline = await current_timeline(connection)
+        if timeline == self._timeline:
+            return ()
+        tenants = await tenants_left_behind(connection)
+        if tenants:
+            _log.warning("the database's timeline changed: what was under way is in doubt")
+        else:
+            self._timeline = timeline
+        return tenants
+
+    async def _leave(self, ledger: Ledger) -> int:
+        """Take what was dispatched in another timeline for UNKNOWN."""
+        behind = await ledger.store.left_behind(LEFT_BEHIND_SIZE)
+        for effect, held in behind:
+            assert held.open is not None
+            contract = await ledger.registry.contract(effect.contract_id)
+            step = settlement.left_behind(held.open, contract, actor=self.actor, now=held.read_at)
+            await ledger.store.advance(effect, step)
+        return len(behind)
 
     async def _step(self, ledger: Ledger) -> int:
         overdue = await ledger.store.overdue(BATCH_SIZE)

@@ -50,11 +50,13 @@ def downgrade(database_url: str, to: str) -> None:
 def _run(database_url: str, to: str, direction: Literal["upgrade", "downgrade"]) -> None:
     from alembic import command  # noqa: PLC0415 - see the module's docstring
     from alembic.config import Config  # noqa: PLC0415
-    from sqlalchemy import create_engine, make_url  # noqa: PLC0415
+    from sqlalchemy import create_engine  # noqa: PLC0415
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
-    url = make_url(database_url).set(drivername="postgresql+psycopg")
-    engine = create_engine(url, poolclass=NullPool)
+    # The address goes to libpq as it is: it may name several hosts, and SQLAlchemy reads but one.
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(database_url), poolclass=NullPool
+    )
     with engine.connect() as connection:
         config = Config()
         config.set_main_option("script_location", str(_FOLDER))

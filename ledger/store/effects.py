@@ -224,34 +224,62 @@ class LedgerStore(EvidenceRows):
 
         What another transaction has locked is passed over.
         """
-        return await self._due("open.state <> 'UNKNOWN'", {"limit": limit})
+        return await self._locked(
+            """
+            SELECT open.run_id, open.number
+              FROM effect_open AS open
+             WHERE open.tenant_id = current_tenant() AND open.due_at <= statement_timestamp()
+               AND open.state <> 'UNKNOWN'
+             ORDER BY open.due_at
+             LIMIT %(limit)s
+               FOR UPDATE SKIP LOCKED
+            """,
+            {"limit": limit},
+        )
 
     async def in_doubt(self, contract_id: UUID, limit: int) -> list[tuple[Effect, Held]]:
         """Lock and return a contract's effects that may be asked about now, the longest due first.
 
         What another transaction has locked is passed over.
         """
-        return await self._due(
-            "open.state = 'UNKNOWN' AND open.contract_id = %(contract_id)s",
-            {"contract_id": contract_id, "limit": limit},
-        )
-
-    async def _due(self, which: LiteralString, values: Any) -> list[tuple[Effect, Held]]:  # noqa: ANN401 - psycopg's
-        # As of the statement's time, which stands still: the index then ends the search. And in its
-        # order, which has no second column: many may be due since the same moment.
-        statement = (
+        return await self._locked(
             """
             SELECT open.run_id, open.number
               FROM effect_open AS open
              WHERE open.tenant_id = current_tenant() AND open.due_at <= statement_timestamp()
-               AND """
-            + which
-            + """
+               AND open.state = 'UNKNOWN' AND open.contract_id = %(contract_id)s
              ORDER BY open.due_at
              LIMIT %(limit)s
                FOR UPDATE SKIP LOCKED
-            """
+            """,
+            {"contract_id": contract_id, "limit": limit},
         )
+
+    async def left_behind(self, limit: int) -> list[tuple[Effect, Held]]:
+        """Lock and return effects that were dispatched in another timeline of the database.
+
+        What another transaction has locked is passed over.
+        """
+        return await self._locked(
+            """
+            SELECT open.run_id, open.number
+              FROM effect_open AS open
+             WHERE open.tenant_id = current_tenant() AND open.state = 'DISPATCHED'
+               AND (SELECT attempt.timeline
+                      FROM effect_attempt AS attempt
+                     WHERE attempt.run_id = open.run_id AND attempt.number = open.number
+                       AND attempt.attempt = open.attempt) <> (SELECT current_timeline())
+             LIMIT %(limit)s
+               FOR UPDATE SKIP LOCKED
+            """,
+            {"limit": limit},
+        )
+
+    async def _locked(
+        self, statement: LiteralString, values: dict[str, Any]
+    ) -> list[tuple[Effect, Held]]:
+        # What is due is so as of the statement's time, which stands still: the index then ends the
+        # search. And in its order, which has no second column: many may be due since one moment.
         async with self._connection.cursor(row_factory=class_row(EffectId)) as cursor:
             await cursor.execute(statement, values)
             effect_ids = await cursor.fetchall()

@@ -74,8 +74,9 @@ def declared(url: str) -> Rows:
     """Return the tables that the declarations make in an empty database."""
     engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.begin() as connection:
-        # A default calls it: functions stand in the migrations alone.
+        # Defaults call them: functions stand in the migrations alone.
         connection.exec_driver_sql(SCRIPTS.get_revision("0007").module.POSITION)
+        connection.exec_driver_sql(SCRIPTS.get_revision("0013").module.CURRENT_TIMELINE)
         SCHEMA.create_all(connection)
     return ask(url, TABLES)
 

@@ -14,6 +14,7 @@ from ledger.settlement import (
     CHECKS_MAX,
     backoff_seconds,
     cancel,
+    left_behind,
     overdue,
     settle,
 )
@@ -255,6 +256,18 @@ def test_what_is_overdue(state, effect_class, transition, to_state):
 def test_nothing_else_is_overdue(state):
     with pytest.raises(IllegalTransition):
         overdue(replace(BEFORE, state=State(state)), contract("IDEMPOTENT"), actor="s", now=NOW)
+
+
+@pytest.mark.parametrize("evidence", [None, http_evidence(9)])
+@pytest.mark.parametrize("lease_seconds", [-5, 5])
+def test_what_another_timeline_dispatched_has_its_lease_all_the_same(lease_seconds, evidence):
+    lease_until = NOW + timedelta(seconds=lease_seconds)
+    before = replace(BEFORE, state=State.DISPATCHED, due_at=lease_until)
+    step = left_behind(before, contract("IDEMPOTENT", evidence=evidence), actor="s", now=NOW)
+    assert (step.transition, step.to_state) == ("T4", State.UNKNOWN)
+    assert isinstance(step.after, OpenEffect)
+    assert step.after.unknown_since == max(NOW, lease_until), "the settle window is after the lease"
+    assert step.after.due_at == (NOW if evidence else max(NOW, lease_until))
 
 
 @pytest.mark.parametrize(
