@@ -556,6 +556,7 @@ LEGAL = (errors.ForeignKeyViolation, "event_is_legal_fkey")
 FOLLOWS = (errors.ForeignKeyViolation, "event_follows_fkey")
 RISES = (errors.CheckViolation, "event_fence_rises_by_one_check")
 FIRST = (errors.CheckViolation, "event_first_is_new_check")
+ONE_EFFECT = (errors.UniqueViolation, "effect_pkey")
 ONE_EVENT = (errors.UniqueViolation, "event_pkey")
 ONE_ATTEMPT = (errors.UniqueViolation, "effect_attempt_pkey")
 AT_MOST_ONCE = (errors.CheckViolation, "effect_attempt_at_most_once_check")
@@ -585,6 +586,7 @@ AGAIN = [
 # what it would be, after which history, of which class, the writes, the refusal
 FORBIDDEN: list[tuple[str, list[Write], str, list[Write], tuple[type[Exception], str]]] = [
     # An effect is there whole: itself, its events, and its open row or its outcome.
+    ("an effect twice", PLANNED, "PURE", PLANNED[:1], ONE_EFFECT),
     ("an effect without history", [], "PURE", PLANNED[:1], WHOLE),
     ("no event", [], "PURE", [PLANNED[0], PLANNED[2]], WHOLE),
     ("neither open nor closed", [], "PURE", PLANNED[:2], WHOLE),

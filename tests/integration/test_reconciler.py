@@ -14,6 +14,7 @@ import pytest
 from ledger.judgement import Judgement
 from ledger.settlement import CHECKS_MAX
 from reconciler.sources import Asker, Source
+from reconciler.sweep import BATCH_SIZE
 from server.secret_file import read_secrets
 from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
@@ -550,6 +551,22 @@ async def test_a_batch_is_worked_through_whatever_comes_first(
         moved.append(number)
     assert sum(moved) == 46, "two steps each: the lease ran out, the provider was asked"
     assert len(await api.effects("state=SUCCEEDED")) == 23
+
+
+async def test_a_provider_with_a_backlog_comes_to_the_end_of_the_line(
+    api: Api, owner: Owner, provider: Provider, sweep: Sweep
+):
+    nobody = await api.publish(a_contract(name="tools.down", evidence=http_evidence(1)))
+    for number in range(BATCH_SIZE + 1):
+        lost = await api.dispatched(nobody, run=f"run-{number}")
+        await api.report(lost, "unknown")
+    effect = await in_doubt(api, a_contract(evidence=http_evidence(provider.port)), run="run-x")
+    provider.book(effect["effect_id"], amount_cents=AMOUNT)
+    assert [await sweep.once(), await api.state(effect)] == [BATCH_SIZE, "UNKNOWN"]
+    # Also once every back-off is over.
+    await owner.rows("UPDATE effect_open SET due_at = due_at - interval '1 minute'")
+    await sweep.once()
+    assert await api.state(effect) == "SUCCEEDED"
 
 
 async def test_one_tenants_trouble_is_not_another_ones(

@@ -7,7 +7,10 @@ import pytest
 from tallystick.compatibility.contracts.comparison import ContractComparison, compare_contracts
 from tallystick.compatibility.contracts.flow import Flow
 from tallystick.tool_contract import Contract
-from tests.builders import a_contract
+from tests.api import Api
+from tests.builders import ARGUMENTS, a_contract, http_evidence
+from tests.fixtures import Owner, Sweep
+from tests.provider import Provider
 
 INVOICE = {
     "type": "object",
@@ -138,3 +141,140 @@ def test_an_error_that_becomes_final_or_retryable_is_no_small_change(retryable: 
     turned = error | {"retryable": not retryable}
     comparison = compared({"errors": [error]}, {"errors": [turned]})
     assert {each.code.value for each in comparison.breaches} == {"error_meanings"}
+
+
+# --- idempotency, errors, and a provider of whose state nobody knows ------------------------------
+
+
+@pytest.fixture
+async def reference(api: Api) -> dict[str, Any]:
+    return await api.publish(a_contract())
+
+
+async def test_equivalent_requests_of_two_versions_are_one_operation(
+    api: Api, reference: dict[str, Any]
+):
+    """A retry by an agent of the new release is the call that the old one made."""
+    first = (await api.plan(reference, key="order-7")).body
+    newer = await api.publish(a_contract(version="3.0"))
+    again = await api.plan(newer, key="order-7", run="run-2")
+    assert (again.status, again.body["effect_id"]) == (200, first["effect_id"])
+    assert again.body["version"] == "2.1.0", "it stays on the version that was recorded"
+    by_default = {"type": "string", "default": "EUR"}
+    schema = a_contract()["input_schema"]
+    properties = schema["properties"] | {"currency": by_default}
+    wider = a_contract(version="4.0", input_schema=schema | {"properties": properties})
+    changed = ARGUMENTS | {"currency": "USD"}
+    answer = await api.plan(await api.publish(wider), key="order-7", arguments=changed)
+    assert answer.refusal == (409, "effect_conflict")
+
+
+async def test_a_changed_effect_does_not_collide_with_an_old_key(
+    api: Api, owner: Owner, reference: dict[str, Any]
+):
+    """Neither under the caller's key, nor at the provider."""
+    first = await api.dispatched(reference, key="order-7")
+    changed = ARGUMENTS | {"amount_cents": 1}
+    answer = await api.plan(reference, key="order-7", arguments=changed)
+    assert (answer.refusal, answer.body["retryable"]) == ((409, "effect_conflict"), False)
+    assert await owner.one("SELECT count(*) FROM effect") == 1
+    other = await api.dispatched(reference, effect="effect-2", key="order-8", arguments=changed)
+    assert other["dispatch"]["idempotency_key"] != first["dispatch"]["idempotency_key"]
+
+
+async def test_validation_errors_have_a_code_and_a_field_path(api: Api, reference: dict[str, Any]):
+    for arguments, path in (
+        (ARGUMENTS | {"amount_cents": 0}, "/amount_cents"),
+        ({"customer_id": "C-42"}, "/amount_cents"),
+        (ARGUMENTS | {"account_id": "C-42"}, "/account_id"),
+    ):
+        answer = await api.plan(reference, arguments=arguments)
+        assert (answer.refusal, answer.body["pointer"]) == ((422, "invalid_arguments"), path)
+        assert answer.body["retryable"] is False
+
+
+async def test_retryability_is_said_and_is_true(api: Api, owner: Owner, reference: dict[str, Any]):
+    """What may pass says so, and does; what is final leaves no call that could be repeated."""
+    planned = (await api.plan(reference)).body
+    await owner.suspend("billing.send_invoice", "2.1.0")
+    passing = await api.dispatch(planned)
+    assert (passing.code, passing.body["retryable"]) == ("contract_suspended", True)
+    await owner.suspend("billing.send_invoice", "2.1.0", suspended=False)
+    await api.rotate("billing-api")
+    final = await api.dispatch(planned)
+    assert (final.code, final.body["retryable"]) == ("credential_policy_changed", False)
+    assert not (await api.dispatch(planned)).body["dispatch"]["owned"]
+
+
+async def test_permission_denial(api: Api, owner: Owner, reference: dict[str, Any]):
+    await api.ask("DELETE", "/v1/grants?principal=admin&capability=invoice:write:default")
+    answer = await api.plan(reference, dispatch=api.asking())
+    assert (answer.refusal, answer.body["retryable"]) == ((403, "capability_not_granted"), False)
+    assert await owner.one("SELECT count(*) FROM effect") == 0
+
+
+async def test_a_conflict_at_the_provider_is_a_failure_with_its_code(
+    api: Api, reference: dict[str, Any]
+):
+    effect = await api.dispatched(reference)
+    error = {"code": "conflict", "message": "There is one already."}
+    await api.report(effect, "failed", error=error)
+    shown = await api.show(effect)
+    assert (shown["state"], shown["outcome"]["error"]) == ("FAILED", error)
+
+
+async def test_a_partial_success_is_neither_success_nor_failure(
+    api: Api, provider: Provider, sweep: Sweep
+):
+    """The provider did something else than was sent: a person looks, and nobody sends again."""
+    effect = await api.dispatched(
+        await api.publish(a_contract(evidence=http_evidence(provider.port)))
+    )
+    await api.report(effect, "unknown")
+    provider.book(effect["effect_id"], amount_cents=ARGUMENTS["amount_cents"] - 1)
+    await sweep.until(api, effect, "QUARANTINED")
+    assert not (await api.dispatch(effect)).body["dispatch"]["owned"]
+
+
+async def test_what_is_done_is_a_success_though_its_result_is_not_what_was_promised(
+    api: Api, reference: dict[str, Any]
+):
+    effect = await api.dispatched(reference)
+    await api.report(effect, "succeeded", result={"id": 7})
+    shown = await api.show(effect)
+    assert shown["state"] == "SUCCEEDED"
+    assert shown["outcome"]["invalid_result"]
+
+
+async def test_an_unknown_provider_state_settles_nothing(
+    api: Api, provider: Provider, sweep: Sweep
+):
+    reference = await api.publish(a_contract(evidence=http_evidence(provider.port)))
+    for status in ("pending", "a word that nobody knows", None):
+        effect = await api.dispatched(reference, effect=str(status))
+        await api.report(effect, "unknown")
+        provider.books[effect["effect_id"]] = {"effect_id": effect["effect_id"], "status": status}
+        await sweep.once()
+        again = await api.plan(reference, effect=str(status), dispatch=api.asking())
+        assert (again.body["state"], again.body["dispatch"]["owned"]) == ("UNKNOWN", False)
+
+
+async def test_an_old_agent_does_not_repeat_a_mutation_on_a_new_final_error(
+    api: Api, reference: dict[str, Any]
+):
+    """However it reads the error, the ledger answers the same call with how it ended."""
+    effect = await api.dispatched(reference)
+    await api.report(effect, "failed", error={"code": "account_closed"})
+    for _ in range(2):
+        again = await api.plan(reference, dispatch=api.asking())
+        assert (again.body["state"], again.body["dispatch"]["owned"]) == ("FAILED", False)
+    assert len((await api.show(effect))["attempts"]) == 1
+
+
+async def test_nothing_turns_an_error_into_a_success(api: Api, reference: dict[str, Any]):
+    """Neither a result that comes with it, nor a report that comes after it."""
+    effect = await api.dispatched(reference)
+    await api.report(effect, "failed", error={"code": "declined"}, result={"invoice_id": "i"})
+    assert await api.state(effect) == "FAILED"
+    assert (await api.report(effect, "succeeded")).refusal == (409, "fence_stale")
+    assert await api.state(effect) == "QUARANTINED", "they disagree, and a person decides"

@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,9 @@ FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 60
 # Spelled in halves, so that this file passes its own rule.
 MARK = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX")) + r")\b")
+WALL_CLOCKS = frozenset(
+    {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
+)
 VAGUE = frozenset({"common", "constants", "helper", "helpers", "misc", "util", "utils"})
 
 
@@ -49,13 +52,14 @@ class Source:
         return any(self.path.is_relative_to(folder) for folder in folders)
 
 
-def sources(*folders: str) -> list[Source]:
+@cache
+def sources(*folders: str) -> tuple[Source, ...]:
     """Read every Python file under the folders, in the order of their paths."""
-    return [
+    return tuple(
         Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text(encoding="utf-8"))
         for folder in folders
         for path in sorted((ROOT / folder).rglob("*.py"))
-    ]
+    )
 
 
 def file_is_short(source: Source) -> Iterator[str]:
@@ -91,6 +95,23 @@ def only_the_server_commits(source: Source) -> Iterator[str]:
             )
 
 
+def only_the_database_tells_the_time(source: Source) -> Iterator[str]:
+    """A process whose clock is wrong decides what every other one does: by the database's."""
+    # A lockfile is dated by who writes it, and a person at a command reads their own clock.
+    own_clock = ("cli", "migrations", "sdk/src/tallystick/lockfile")
+    if not source.is_under(*PACKAGES) or source.is_under(*own_clock):
+        return
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.Attribute(ast.Name(module), name) if f"{module}.{name}" in WALL_CLOCKS:
+                yield (
+                    f"{source.path}:{node.lineno}: {module}.{name}: take the database's time, "
+                    "or a monotonic clock for how long something took"
+                )
+            case _:
+                pass
+
+
 def nothing_is_left_for_later(source: Source) -> Iterator[str]:
     for number, line in enumerate(source.text.splitlines(), start=1):
         if mark := MARK.search(line):
@@ -107,6 +128,7 @@ RULES: tuple[Rule, ...] = (
     file_is_short,
     function_fits_a_screen,
     only_the_server_commits,
+    only_the_database_tells_the_time,
     nothing_is_left_for_later,
     file_is_named_after_a_noun,
 )

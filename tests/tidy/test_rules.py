@@ -16,6 +16,7 @@ from tests.tidy.rules import (
     file_is_short,
     function_fits_a_screen,
     nothing_is_left_for_later,
+    only_the_database_tells_the_time,
     only_the_server_commits,
     sources,
 )
@@ -51,6 +52,12 @@ SAMPLES: list[tuple[Rule, str, str, str]] = [
         "reconciler/sweep.py",
         "rollback = 1\n",
         "def f(c):\n    c.rollback()\n",
+    ),
+    (
+        only_the_database_tells_the_time,
+        "ledger/admission.py",
+        "began = time.monotonic()\n",
+        "now = datetime.now(UTC)\n",
     ),
     (
         nothing_is_left_for_later,

@@ -115,7 +115,7 @@ def test_what_evidence_leads_to(effect_class, answer, to_state):
 
 def test_absent_before_the_settle_window_changes_nothing_but_waits():
     step = settled("IDEMPOTENT", Answer.ABSENT, earlier=(), seconds=31)
-    assert step.to_state is State.UNKNOWN
+    assert (step.to_state, step.reason) == (State.UNKNOWN, "absent, but not settled yet")
     assert isinstance(step.after, OpenEffect)
     assert step.after.unknown_since == BEFORE.unknown_since, (
         "waiting does not start the window again"
