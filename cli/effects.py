@@ -1,5 +1,7 @@
 """Effects: what was called, how it ended, and what a person decides where nobody knows."""
 
+import time
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -28,6 +30,16 @@ class Decision(StrEnum):
     FAILED = State.FAILED
     ABANDONED = State.ABANDONED
     RETRYABLE = State.RETRYABLE
+
+
+class Seen(StrEnum):
+    """What a person may have seen at the provider."""
+
+    APPLIED = "applied"
+    ABSENT = "absent"
+    REJECTED = "rejected"
+    IN_PROGRESS = "in_progress"
+    CONTRADICTS = "contradicts"
 
 
 @app.command("list")
@@ -106,6 +118,30 @@ async def retry(
     async with invocation.connect() as api:
         answer = await api.post("effects", effect, "retry", body=body)
     invocation.show(answer, quarantine_views.decided)
+
+
+@app.command()
+@command()
+async def evidence(
+    invocation: Invocation,
+    effect: EffectArgument,
+    answer: Annotated[Seen, typer.Option(help="What the provider says of it.")],
+    detail: Annotated[str, typer.Option(help="What you looked at. It is kept for ever.")],
+    observed_at: Annotated[
+        str | None,
+        typer.Option(help="When you saw it, as in 2026-01-02T03:04:05Z; now, if not said."),
+    ] = None,
+    provider_reference: Annotated[
+        str | None, typer.Option(help="The provider's own name for what it has.")
+    ] = None,
+) -> None:
+    """Say what the provider was seen to have. What that settles, the reconciler settles."""
+    seen = observed_at or datetime.fromtimestamp(time.time(), UTC).isoformat()
+    body = {"answer": answer, "observed_at": seen, "detail": detail}
+    body |= {"provider_reference": provider_reference} if provider_reference is not None else {}
+    async with invocation.connect() as api:
+        known = await api.post("effects", effect, "evidence", body=body)
+    invocation.show(known, views.effect)
 
 
 @app.command()

@@ -129,6 +129,8 @@ def replay(answer: JsonObject) -> Sequence[RenderableType]:
 
 def replay_sentence(answer: JsonObject) -> str:
     """Say in one sentence how many calls are judged otherwise."""
+    if not answer["calls"]:
+        return "The record has no call: nothing was judged."
     total = _counted(len(answer["calls"]), "call", "calls")
     return f"{total}: {answer['changed']} decided otherwise, {answer['unknown']} not known."
 

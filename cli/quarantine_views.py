@@ -60,6 +60,7 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
                 "run": answer["run"],
                 "effect": answer["effect"],
                 "planned by": answer["principal"],
+                "idempotency key": answer.get("idempotency_key"),
                 "attempts": len(answer["attempts"]) or "none: it was never sent",
             }
         ),

@@ -238,6 +238,7 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
                 "takes the place of": answer.get("supersedes"),
                 "went on as": answer.get("superseded_by"),
                 "arguments": answer["arguments"],
+                "idempotency key": answer.get("idempotency_key"),
                 **_outcome(answer.get("outcome") or {}),
             }
         ),

@@ -195,7 +195,10 @@ def why_not(approval: Approval, now: datetime) -> Refusal | None:
         case Status.PENDING:
             return waiting(approval)
         case Status.REJECTED:
-            return ApprovalRejected("A person refused the call. Do not try it again.")
+            return ApprovalRejected(
+                "A person refused the call. Do not try it again.",
+                facts={"reason": approval.reason},
+            )
         case Status.EXPIRED:
             return ApprovalExpired("Nobody approved the call in time.")
         case Status.STALE:
@@ -206,7 +209,7 @@ def outdated(given: Approval, refusal: Refusal) -> Refusal:
     """Return what is told of a call whose approval was given under other circumstances."""
     if given.status is Status.APPROVED and isinstance(refusal, CredentialPolicyChanged):
         return ApprovalStale(
-            f"{refusal.detail} A person approved what stood before.",
+            f"{refusal.detail} The approval is for what stood before.",
             facts={**refusal.facts, "because": refusal.code},
         )
     return refusal

@@ -13,9 +13,10 @@ from kernel.scope import Connection, Scope
 from kernel.wire import time_text
 from ledger import service, store
 from ledger.admission import Worker
+from ledger.approval import Approval
 from ledger.completion import Report, Verdict
-from ledger.effect import Outcome
-from ledger.identity import EffectId
+from ledger.effect import Effect, Outcome
+from ledger.identity import EffectId, provider_key
 from ledger.quarantine import Word
 from ledger.refused import Refused
 from ledger.service import Dispatch, Ledger, PlanRequest, View
@@ -153,7 +154,7 @@ def rendered(view: View) -> dict[str, Any]:
         "due_at": time_text(after.due_at if after else None),
         "planned_at": time_text(effect.planned_at),
         "policy": rendered_policy(effect.policy, effect.policy_revision),
-        "approval": rendered_approval(view) if view.approval else None,
+        "approval": rendered_approval(effect, view.approval) if view.approval else None,
         "proposal": rendered_word(view.proposal) if view.proposal else None,
         "supersedes": str(effect.supersedes) if effect.supersedes else None,
         "superseded_by": str(view.superseded_by) if view.superseded_by else None,
@@ -169,10 +170,8 @@ def rendered_policy(policy: str | None, revision: int | None) -> dict[str, Any] 
     return {"policy": policy, "revision": revision} if policy is not None else None
 
 
-def rendered_approval(view: View) -> dict[str, Any]:
-    """Render the approval of an effect that has one."""
-    effect, approval = view.effect, view.approval
-    assert approval is not None
+def rendered_approval(effect: Effect, approval: Approval) -> dict[str, Any]:
+    """Render the approval of an effect."""
     return {
         "approval_id": str(effect.id),
         "effect_id": str(effect.id),
@@ -271,16 +270,16 @@ async def answered(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> V
     if view.refusal is not None:
         view.refusal.facts["effect_id"] = str(view.effect.id)
         if view.approval is not None and isinstance(view.refusal, NeedsHuman):
-            view.refusal.facts |= _waiting(view)
+            view.refusal.facts |= _waiting(view.effect, view.approval)
         raise view.refusal
     return view
 
 
-def _waiting(view: View) -> dict[str, Any]:
+def _waiting(effect: Effect, approval: Approval) -> dict[str, Any]:
     """Return what a program has to know of a call that waits for a person."""
-    shown = rendered_approval(view)
+    shown = rendered_approval(effect, approval)
     told = {name: shown[name] for name in ("approval_id", "status", "expires_at")}
-    return told | {"policy": view.effect.policy}
+    return told | {"policy": effect.policy}
 
 
 @router.post(
@@ -323,9 +322,14 @@ async def effects(
     return {"effects": [rendered(view) for view in views], "next": following}
 
 
-async def history(ledger: Ledger, key: EffectId) -> dict[str, Any]:
-    """Render everything that is recorded of an effect, beside the effect itself."""
+async def history(ledger: Ledger, view: View) -> dict[str, Any]:
+    """Render everything that is recorded of an effect, beside the effect itself.
+
+    With the key that the provider knows it by, for whoever has to look it up there.
+    """
+    key, has_key = view.effect.id, view.contract.idempotency is not None
     return {
+        "idempotency_key": provider_key(ledger.caller.tenant_id, key) if has_key else None,
         "events": [
             {
                 "number": event.fence,
@@ -377,7 +381,7 @@ async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
     async def work(connection: Connection) -> dict[str, Any]:
         ledger = ledger_of(scope, connection)
         view = await service.view_of(ledger, await service.found(ledger, key))
-        return rendered(view) | await history(ledger, key)
+        return rendered(view) | await history(ledger, view)
 
     return await scope.transact(work)
 

@@ -11,7 +11,8 @@ from kernel.roles import Permission
 from kernel.scope import Connection, Scope
 from kernel.wire import time_text
 from ledger import service
-from ledger.approval import Status
+from ledger.approval import Approval, Status
+from ledger.effect import Effect
 from ledger.http import Text, ledger_of, rendered_approval
 from ledger.identity import EffectId
 from ledger.service import Ledger, View
@@ -32,9 +33,10 @@ class RejectBody(Wire):
     reason: Text
 
 
-def _whole(view: View) -> dict[str, Any]:
+def _whole(effect: Effect, approval: Approval | None) -> dict[str, Any]:
     """Render an approval with what is to be approved."""
-    return rendered_approval(view) | {"arguments": view.effect.arguments}
+    assert approval is not None
+    return rendered_approval(effect, approval) | {"arguments": effect.arguments}
 
 
 @router.get("", dependencies=[allow(Permission.READ_EFFECTS)])
@@ -46,11 +48,11 @@ async def approvals(
 ) -> dict[str, Any]:
     """List approvals, the longest waiting first; `next` is the `after` of the next page."""
     search = ApprovalSearch(status, EffectId.parse(after) if after else None, limit)
-    views = await scope.transact(
+    found = await scope.transact(
         lambda connection: service.approvals_of(ledger_of(scope, connection), search)
     )
-    following = str(views[-1].effect.id) if len(views) == limit else None
-    return {"approvals": [_whole(view) for view in views], "next": following}
+    following = str(found[-1][0].id) if len(found) == limit else None
+    return {"approvals": [_whole(*one) for one in found], "next": following}
 
 
 @router.get("/{approval_id}", dependencies=[allow(Permission.READ_EFFECTS)])
@@ -61,7 +63,7 @@ async def show(approval_id: str, scope: ScopeDep) -> dict[str, Any]:
     async def work(connection: Connection) -> dict[str, Any]:
         ledger = ledger_of(scope, connection)
         view = await service.view_of(ledger, await service.approved_of(ledger, key))
-        return _whole(view) | {
+        return _whole(view.effect, view.approval) | {
             "events": [
                 {
                     "step": event.step,
@@ -93,4 +95,5 @@ async def reject(approval_id: str, body: RejectBody, scope: ScopeDep) -> dict[st
 
 
 async def _decided(scope: Scope, work: Callable[[Ledger], Awaitable[View]]) -> dict[str, Any]:
-    return _whole(await scope.transact(lambda connection: work(ledger_of(scope, connection))))
+    view = await scope.transact(lambda connection: work(ledger_of(scope, connection)))
+    return _whole(view.effect, view.approval)

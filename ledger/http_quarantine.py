@@ -112,7 +112,7 @@ async def show(effect_id: str, scope: ScopeDep) -> dict[str, Any]:
         ledger = ledger_of(scope, connection)
         one, choices = await service.in_quarantine(ledger, key)
         told = {"advice": ADVICE[one.cause], "choices": [_choice(each) for each in choices]}
-        return _listed(one) | told | await history(ledger, key)
+        return _listed(one) | told | await history(ledger, one.view)
 
     return await scope.transact(work)
 

@@ -114,7 +114,7 @@ def _entry(run: Run, entry: TraceEntry, view: View | None) -> dict[str, Any]:
         "decision": "needs_human" if view.approval else "allow",
         "state": after.state if after else (outcome.status if outcome else None),
         "reason": after.reason if after else (outcome.reason if outcome else None),
-        "approval": rendered_approval(view) if view.approval else None,
+        "approval": rendered_approval(view.effect, view.approval) if view.approval else None,
     }
 
 

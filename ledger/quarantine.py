@@ -120,12 +120,14 @@ class Known:
     """What is known of a quarantined effect beside where it is.
 
     ``lifecycle`` is that of its recorded version, and ``was_closed`` tells that it had ended, and
-    evidence brought it back.
+    evidence brought it back. ``refusal`` is what its next dispatch would be refused with, where
+    that would quarantine it again.
     """
 
     lifecycle: Lifecycle
     evidence: Sequence[Evidence] = ()
     was_closed: bool = False
+    refusal: str | None = None
 
     @property
     def answers(self) -> list[str]:
@@ -213,7 +215,9 @@ def why_no_retry(before: OpenEffect, contract: Contract, known: Known, now: date
     if known.lifecycle is Lifecycle.RETIRED:
         return f"{contract.name}@{contract.version} is retired."
     refusal = contradicted(contract, known.answers)
-    return refusal.detail if refusal else why_no_attempt(contract, before, now)
+    if refusal is not None:
+        return refusal.detail
+    return why_no_attempt(contract, before, now) or known.refusal
 
 
 def why_no_migration(before: OpenEffect, answers: Sequence[str]) -> str | None:

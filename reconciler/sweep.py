@@ -100,7 +100,7 @@ class Sweeper:
         self.actor = actor
         self.draw = draw
         # That of the database when nothing under way was left of another one. None ever comes back.
-        self._timeline: int | None = None
+        self.timeline: int | None = None
         self._lanes = Lanes()
         self._turns: dict[Due, Turn] = {}
         self._round = 0
@@ -143,13 +143,13 @@ class Sweeper:
     async def _left_behind(self, connection: Connection) -> Tenants:
         """Return the tenants with effects of another timeline, which is none but after a change."""
         timeline = await current_timeline(connection)
-        if timeline == self._timeline:
+        if timeline == self.timeline:
             return ()
         tenants = await tenants_left_behind(connection)
         if tenants:
             _log.warning("the database's timeline changed: what was under way is in doubt")
         else:
-            self._timeline = timeline
+            self.timeline = timeline
         return tenants
 
     async def _leave(self, ledger: Ledger) -> int:

@@ -9,6 +9,7 @@ from ledger import admission, approval
 from ledger.approval import Approval, ApprovalStep, Question, Status
 from ledger.effect import Effect
 from ledger.identity import EffectId
+from ledger.service.standing import final_refusal
 from ledger.service.view import Ledger, View, contract_of, found, may_wait, view_of
 from ledger.state import State
 from ledger.store import ApprovalSearch
@@ -58,6 +59,9 @@ async def approve(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
         NotFound: Nobody was asked about such an effect.
         Forbidden: Who planned an effect does not decide on it.
         IllegalTransition: It is decided already, or ran out.
+        ApprovalStale: The credential or the policy is another by now; nothing changes.
+        ContractRetired: The version is gone.
+        CapabilityNotGranted: Who planned it may not do it any more.
     """
     return await _decide(ledger, effect_id, Status.APPROVED, reason)
 
@@ -65,7 +69,7 @@ async def approve(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
 async def reject(ledger: Ledger, effect_id: EffectId, reason: str) -> View:
     """Refuse an effect: what never ran is closed, and what may have run stays for a person.
 
-    Raises as :func:`approve` does.
+    Raises NotFound, Forbidden and IllegalTransition as :func:`approve` does.
     """
     return await _decide(ledger, effect_id, Status.REJECTED, reason)
 
@@ -82,6 +86,10 @@ async def _decide(ledger: Ledger, effect_id: EffectId, to_status: Status, reason
     step: ApprovalStep = approval.decided(
         effect, before, to_status, by=by, reason=reason, now=held.read_at
     )
+    if to_status is Status.APPROVED:
+        refusal = await final_refusal(ledger, effect)
+        if refusal is not None:
+            raise approval.outdated(step.after, refusal)
     await ledger.approvals.advance(effect_id, step)
     is_waiting = held.open is not None and held.open.state in (State.PLANNED, State.RETRYABLE)
     if to_status is Status.REJECTED and is_waiting:
@@ -108,12 +116,11 @@ async def approved_of(ledger: Ledger, effect_id: EffectId) -> Effect:
     return await found(ledger, effect_id)
 
 
-async def approvals_of(ledger: Ledger, search: ApprovalSearch) -> list[View]:
-    """Return the effects whose approvals match, the longest waiting first."""
-    return [
-        await view_of(ledger, await found(ledger, effect_id))
-        for effect_id in await ledger.approvals.search(search)
-    ]
+async def approvals_of(ledger: Ledger, search: ApprovalSearch) -> list[tuple[Effect, Approval]]:
+    """Return the approvals that match with their effects, the longest waiting first."""
+    given = await ledger.approvals.search(search)
+    effects = {effect.id: effect for effect in await ledger.store.effects(given)}
+    return [(effects[effect_id], approval) for effect_id, approval in given.items()]
 
 
 def _nothing() -> NotFound:

@@ -10,6 +10,7 @@ from ledger.approval import Approval
 from ledger.effect import LOOK_UP, Effect
 from ledger.identity import EffectId, provider_key, with_key
 from ledger.service import approvals, gates
+from ledger.service.standing import standing_refusal
 from ledger.service.view import (
     Dispatch,
     Ledger,
@@ -24,14 +25,8 @@ from ledger.store import Held
 from registry.entry import Entry
 from registry.policy import PolicyInForce
 from tallystick.canonical import Json
-from tallystick.errors import (
-    CapabilityNotGranted,
-    CredentialPolicyChanged,
-    Refusal,
-    ToolSchemaDrift,
-)
+from tallystick.errors import CapabilityNotGranted, Refusal, ToolSchemaDrift
 from tallystick.policy import Call
-from tallystick.resolution import Purpose, check
 from tallystick.tool_contract import Contract, ToolReference
 
 
@@ -95,7 +90,7 @@ async def _decided(ledger: Ledger, asked: Asked) -> Decision:
     effect, contract, now = asked.effect, asked.entry.contract, asked.held.read_at
     before = asked.held.open
     assert before is not None
-    refusal = await _standing_refusal(ledger, effect, asked.entry) or _policy_changed(asked)
+    refusal = await standing_refusal(ledger, effect, asked.entry, asked.policy)
     if refusal is None and before.state is State.RETRYABLE:
         evidence = await ledger.store.evidence(effect.id)
         refusal = admission.contradicted(contract, [one.answer for one in evidence])
@@ -148,23 +143,6 @@ async def _gates_refusal(ledger: Ledger, asked: Asked, given: Approval | None) -
     return None
 
 
-def _policy_changed(asked: Asked) -> CredentialPolicyChanged | None:
-    """Return the refusal of an effect that was planned under another policy, or None."""
-    effect, policy = asked.effect, asked.policy
-    current = (policy.name, policy.revision) if policy else (None, None)
-    if current == (effect.policy, effect.policy_revision):
-        return None
-    planned = _named(effect.policy, effect.policy_revision)
-    return CredentialPolicyChanged(
-        f"Effect {effect.id} was planned under {planned}, and {_named(*current)} is in force now.",
-        facts={"planned_under": effect.policy, "planned_revision": effect.policy_revision},
-    )
-
-
-def _named(policy: str | None, revision: int | None) -> str:
-    return "no policy" if policy is None else f"the policy {policy}, revision {revision}"
-
-
 async def may_send(ledger: Ledger, effect: Effect) -> bool:
     """Tell whether the caller may send an effect: it planned it, or holds what the call may touch.
 
@@ -190,19 +168,6 @@ def _is_recorded(presented: ToolReference, effect: Effect, contract: Contract) -
         credential_version=effect.credential_version, capabilities=effect.capabilities
     )
     return presented == recorded
-
-
-async def _standing_refusal(ledger: Ledger, effect: Effect, entry: Entry) -> Refusal | None:
-    """Return what the registry has against the recorded tuple now, or None."""
-    recorded = entry.contract.reference(
-        credential_version=effect.credential_version, capabilities=effect.capabilities
-    )
-    granted = await ledger.registry.granted(effect.principal, sorted(effect.capabilities))
-    try:
-        check(recorded, entry.standing(ledger.caller.tenant), granted, Purpose.DISPATCH)
-    except Refusal as refusal:
-        return refusal
-    return None
 
 
 async def dispatch_answer(ledger: Ledger, view: View, *, owned: bool, now: datetime) -> Dispatch:

@@ -10,12 +10,12 @@ from uuid import UUID
 from ledger import admission, evidence, settlement
 from ledger.effect import Attempt, Effect, Evidence, OpenEffect, Outcome, reopening
 from ledger.evidence import Act, Answer
-from ledger.identity import EffectId
+from ledger.identity import NUMBER_MAX, EffectId
 from ledger.judgement import Judgement, judge_body
 from ledger.service import approvals
 from ledger.service.view import Ledger, View, contract_of, found, sent_arguments, view_of
-from tallystick.canonical import Json, Missing, resolve_pointer
-from tallystick.errors import InvalidRequest, NotFound
+from tallystick.canonical import Json, Missing, resolve_pointer, values_in
+from tallystick.errors import InvalidRequest, NotFound, TooLarge
 from tallystick.provider import WebhookEvidence
 from tallystick.schema import REDACTED
 
@@ -23,6 +23,11 @@ _log = logging.getLogger("tallystick.ledger")
 
 _OFF: Final = timedelta(minutes=5)
 """How far another machine's clock may be off."""
+
+_NAMED_MAX: Final = 64
+"""How many effects a provider's message may name."""
+
+_ID_CHARS_MAX: Final = len(f"{UUID(int=0)}.{NUMBER_MAX}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +84,26 @@ async def receive(ledger: Ledger, message: Message) -> None:
 
     An effect is recorded before anything of it is sent, so a message about one that is not there
     cannot be early; it is refused, so that the provider sends it again, and nothing is stored for
-    whoever guesses ids. It is kept for every effect that it names where that one's contract says,
-    and passed over where it names none.
+    whoever guesses ids. One that names none, or names one where its contract does not say so, is
+    not for us, and passed over. What this takes does not depend on how many contracts there are.
 
-    Raises NotFound where all that it names is not there.
+    Raises:
+        NotFound: It names an effect that is not there, and none that it tells of.
+        TooLarge: It names more effects than a message does.
     """
-    is_taken = is_missing = False
-    for pointer in await ledger.store.webhook_pointers(message.source):
-        effect_id = _effect_id(resolve_pointer(message.body, pointer))
-        if effect_id is None:
-            continue
-        effect = await ledger.store.effect(effect_id)
-        if effect is None:
-            is_missing = True
-            continue
+    named = {effect_id for one in values_in(message.body) if (effect_id := _effect_id(one))}
+    if len(named) > _NAMED_MAX:
+        raise TooLarge(f"A message names at most {_NAMED_MAX} effects.")
+    known, is_told = await ledger.store.effects(named), False
+    for effect in known:
         declared = (await contract_of(ledger, effect)).evidence
         webhook = declared.webhook if declared else None
-        if webhook is not None and (webhook.source, webhook.id) == (message.source, pointer):
+        if webhook is None or webhook.source != message.source:
+            continue
+        if resolve_pointer(message.body, webhook.id) == str(effect.id):
             await _receive(ledger, effect, webhook, message)
-            is_taken = True
-    if is_missing and not is_taken:
+            is_told = True
+    if not is_told and len(known) < len(named):
         raise NotFound("There is no such effect.")
 
 
@@ -142,13 +147,11 @@ async def take(ledger: Ledger, effect: Effect, told: Told) -> None:
         before = held.open or (await ledger.store.outcomes(effect.id))[-1]
     assert before is not None
     fence = before.fence if told.fence is None else told.fence
-    if not evidence.is_new(
-        await ledger.store.evidence(effect.id),
-        source=told.source,
-        answer=told.answer,
-        fence=fence,
-        evidence_id=told.evidence_id,
-    ):
+    heard = await ledger.store.evidence(effect.id)
+    is_new = evidence.is_new(
+        heard, source=told.source, answer=told.answer, fence=fence, evidence_id=told.evidence_id
+    )
+    if not is_new or any(_facts(one) == _facts(told) for one in heard):
         return
     await keep(ledger, effect, told, fence=fence, now=held.read_at)
     state = before.state if isinstance(before, OpenEffect) else before.status
@@ -218,9 +221,15 @@ async def keep(
     )
 
 
-def _effect_id(named: Json | Missing) -> EffectId | None:
+def _facts(one: Evidence | Told) -> tuple[str, str, datetime, str, str | None]:
+    return one.source, one.answer, one.observed_at, one.detail, one.provider_reference
+
+
+def _effect_id(named: Json) -> EffectId | None:
+    if not isinstance(named, str) or len(named) > _ID_CHARS_MAX or "." not in named:
+        return None
     try:
-        return EffectId.parse(named) if isinstance(named, str) else None
+        return EffectId.parse(named)
     except NotFound:
         return None
 

@@ -10,6 +10,7 @@ from ledger.evidence import Answer, person
 from ledger.identity import EffectId
 from ledger.quarantine import Cause, Choice, Known, Resolution, Status
 from ledger.service import approvals, gates
+from ledger.service.standing import final_refusal
 from ledger.service.view import Ledger, View, contract_of, found, view_of
 from ledger.state import State
 from ledger.store import QuarantineSearch
@@ -71,7 +72,8 @@ async def _known(ledger: Ledger, effect: Effect) -> Known:
     entry = await ledger.registry.entry_by_id(effect.contract_id)
     evidence = await ledger.store.evidence(effect.id)
     was_closed = bool(await ledger.store.outcomes(effect.id))
-    return Known(entry.lifecycle, evidence, was_closed)
+    refusal = await final_refusal(ledger, effect)
+    return Known(entry.lifecycle, evidence, was_closed, refusal.detail if refusal else None)
 
 
 async def _keep(

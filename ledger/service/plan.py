@@ -28,7 +28,7 @@ from registry import lease as leases
 from registry.entry import Entry
 from registry.policy import PolicyInForce
 from registry.service import admit
-from tallystick.canonical import Json, canonical_bytes
+from tallystick.canonical import Json, canonical_bytes, canonical_object
 from tallystick.effect_class import EffectClass
 from tallystick.errors import (
     ContractRetired,
@@ -72,6 +72,8 @@ async def plan(ledger: Ledger, request: PlanRequest) -> View:
             or the run uses another version of this tool), the arguments, the permission, or the
             policy.
     """
+    # As they are recorded, so that the first attempt sends the bytes of every later one.
+    request = replace(request, arguments=canonical_object(request.arguments))
     with _gate(request, Gate.CONTRACT):
         presented = await _presented(ledger, request.reference)
     run_id = await ledger.store.run_id(request.run)

@@ -13,12 +13,9 @@ from ledger.store.rows import key_of
 from tallystick.errors import FenceStale
 
 _COLUMNS: Final[LiteralString] = """
-    SELECT approval.step, approval.status, approval.question, approval.rule,
-           approval.requested_at, approval.expires_at, approval.decided_by, approval.decided_at,
-           approval.reason
-      FROM approval
-     WHERE run_id = %s AND number = %s
+    step, status, question, rule, requested_at, expires_at, decided_by, decided_at, reason
 """
+_ONE: Final[LiteralString] = f"SELECT {_COLUMNS} FROM approval WHERE run_id = %s AND number = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +38,11 @@ class ApprovalStore:
 
         Everyone holds the effect's open row before.
         """
-        return await self._one(_COLUMNS + " FOR UPDATE", effect_id)
+        return await self._one(_ONE + " FOR UPDATE", effect_id)
 
     async def look(self, effect_id: EffectId) -> Approval | None:
         """Read an effect's approval without a lock."""
-        return await self._one(_COLUMNS, effect_id)
+        return await self._one(_ONE, effect_id)
 
     async def _one(self, statement: LiteralString, effect_id: EffectId) -> Approval | None:
         async with self._connection.cursor(row_factory=dict_row) as cursor:
@@ -53,14 +50,15 @@ class ApprovalStore:
             row = await cursor.fetchone()
         return _approval_of(row) if row else None
 
-    async def search(self, search: ApprovalSearch) -> list[EffectId]:
-        """Return the effects whose approvals match, the longest waiting first.
+    async def search(self, search: ApprovalSearch) -> dict[EffectId, Approval]:
+        """Return the approvals that match, each by its effect, the longest waiting first.
 
         What has run out counts as expired, whether or not a sweep has come by.
         """
-        cursor = await self._connection.execute(
-            """
-            SELECT run_id, number
+        statement = (
+            "SELECT clock_timestamp() AS read_at, run_id, number,"
+            + _COLUMNS
+            + """
               FROM approval
              WHERE tenant_id = current_tenant()
                AND (%(status)s::text IS NULL
@@ -76,16 +74,22 @@ class ApprovalStore:
                          WHERE run_id = %(run_id)s AND number = %(number)s))
              ORDER BY requested_at, run_id, number
              LIMIT %(limit)s
-            """,
-            {
-                "status": search.status,
-                "run_id": search.after.run_id if search.after else None,
-                "number": search.after.number if search.after else None,
-                "limit": search.limit,
-            },
+            """
         )
-        rows: list[Any] = await cursor.fetchall()
-        return [EffectId(run_id, number) for run_id, number in rows]
+        values = {
+            "status": search.status,
+            "run_id": search.after.run_id if search.after else None,
+            "number": search.after.number if search.after else None,
+            "limit": search.limit,
+        }
+        async with self._connection.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(statement, values)
+            rows = await cursor.fetchall()
+        found: dict[EffectId, Approval] = {}
+        for row in rows:
+            read_at, effect_id = row.pop("read_at"), EffectId(row.pop("run_id"), row.pop("number"))
+            found[effect_id] = _approval_of(row).at(read_at)
+        return found
 
     async def events(self, effect_id: EffectId) -> list[ApprovalEvent]:
         """Return every step of an approval, oldest first."""

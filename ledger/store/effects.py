@@ -3,7 +3,7 @@
 A step is written by compare-and-set on the fence, whatever locks are held.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -137,6 +137,17 @@ class LedgerStore(EvidenceRows):
             "WHERE effect.run_id = %s AND effect.number = %s", key_of(effect_id)
         )
         return found[0] if found else None
+
+    async def effects(self, effect_ids: Collection[EffectId]) -> list[Effect]:
+        """Return what effects are, of those that there are, in the order of their ids."""
+        return await self._effects(
+            """
+              JOIN unnest(%s::uuid[], %s::bigint[]) AS asked (run_id, number)
+                ON effect.run_id = asked.run_id AND effect.number = asked.number
+             ORDER BY effect.run_id, effect.number
+            """,
+            ([one.run_id for one in effect_ids], [one.number for one in effect_ids]),
+        )
 
     async def search(self, search: Search) -> list[Effect]:
         """Return the effects that match, newest run first."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -89,22 +88,6 @@ class EvidenceRows:
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
             (f"tallystick.effect {effect_id}",),
         )
-
-    async def webhook_pointers(self, source: str) -> list[str]:
-        """Return where the contracts say that a source's messages name the effect."""
-        cursor = await self._connection.execute(
-            """
-            SELECT DISTINCT document::jsonb #>> '{evidence,webhook,id}'
-              FROM contract_content
-             WHERE CASE WHEN document LIKE '%%"webhook":%%'
-                        THEN document::jsonb #>> '{evidence,webhook,source}' = %s
-                    END
-             ORDER BY 1
-            """,
-            (source,),
-        )
-        rows: list[Any] = await cursor.fetchall()
-        return [row[0] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

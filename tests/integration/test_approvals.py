@@ -437,6 +437,7 @@ async def test_an_approval_holds_for_what_was_approved_alone(
     shop = await Shop(api).publish(REFUND | {"credential": "shop-api", "approval": "always"})
     await shop.govern(a_budget(max=5))
     effect = (await shop.plan("orders.refund", order_id="LK-1", amount=1)).body
+    late = (await shop.plan("orders.refund", order_id="LK-2", amount=1)).body
     assert (await approve(grace, effect)).status == 200
     match change:
         case "policy":
@@ -457,6 +458,11 @@ async def test_an_approval_holds_for_what_was_approved_alone(
     assert (shown["state"], shown["reason"]) == ("REFUSED", refusal[1])
     assert await status(api, effect) == "stale"
     assert await owner.one("SELECT count(*) FROM budget_slice") == 0, "and nothing was spent"
+    # Nor is approved what could not run any more: it can only be rejected.
+    assert (await approve(grace, late)).refusal == refusal
+    assert (await api.state(late), await status(api, late)) == ("PLANNED", "pending")
+    assert (await reject(grace, late)).status == 200
+    assert await api.state(late) == "REFUSED"
 
 
 async def test_an_approval_is_of_no_other_effect(

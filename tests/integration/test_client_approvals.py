@@ -148,6 +148,8 @@ async def test_what_a_person_rejects_is_never_done(worker: Worker, grace: Api):
     with pytest.raises(EffectNotOwned) as raised:
         await worker.refund()
     assert (raised.value.state, raised.value.reason) == ("REFUSED", "approval_rejected")
+    assert raised.value.said == "It is not hers."
+    assert "(approval_rejected: It is not hers.)" in str(raised.value)
     approval = await worker.ask("approval", approval_id)
     assert (approval.status, approval.reason) == ("rejected", "It is not hers.")
     assert worker.done == []

@@ -1,6 +1,7 @@
 """`PolicyRuntime` connected to the real service: what it lets run is what the service says."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from functools import wraps
@@ -14,7 +15,7 @@ from tallystick.canonical import Json
 from tallystick.policy import Policy
 from tallystick.runtime import PolicyRuntime
 from tests.api import Api
-from tests.fixtures import Owner
+from tests.fixtures import Owner, Sweep
 from tests.gated import GET_ORDER, LIST_ORDERS, OWNED, POLICY, REFUND, RETURNED, Shop, a_budget
 from tests.integration.test_lockfile_exchange import listening
 
@@ -254,6 +255,56 @@ async def test_equal_writes_at_once_are_one(connect: Connect):
     assert agent.backend.names == ["add_note"]
 
 
+@pytest.mark.parametrize("declared", [True, False])
+async def test_every_attempt_hands_the_function_the_same(
+    connect: Connect, api: Api, shop: Shop, sweep: Sweep, *, declared: bool
+):
+    """What a model words anew, or writes in another order, is sent as it was the first time."""
+    properties: dict[str, Any] = NOTE["input_schema"]["properties"] | {"labels": {"type": "object"}}
+    properties |= {"request_id": {"type": "string"}} if declared else {}
+    place = {"argument": "/request_id", "retention_seconds": 3600, "conflict": {"statuses": [409]}}
+    document = NOTE | {
+        "name": "orders.label",
+        "input_schema": NOTE["input_schema"] | {"properties": properties},
+        "effect_class": "IDEMPOTENT",
+        "idempotency": place,
+        "identity_fields": ["order_id"],
+        "lease_seconds": 30,
+    }
+    await shop.publish(document)
+    got: list[tuple[str, str]] = []
+
+    def runtime() -> Agent:
+        agent = connect(document)
+
+        def label(order_id: str, labels: dict[str, Any], effect: Any, request_id: str = "") -> Any:
+            assert (request_id == effect.idempotency_key) is declared
+            got.append((json.dumps([order_id, labels]), effect.idempotency_key))
+            agent.backend.did("label")
+            return {}
+
+        def undeclared(order_id: str, labels: dict[str, Any], effect: Any) -> Any:
+            return label(order_id, labels, effect)
+
+        function = label if declared else undeclared
+        agent.runtime.tool("orders.label", injected=["effect"])(function)
+        return agent
+
+    first = runtime()
+    first.backend.faults = [ConnectionResetError()]
+    labels = {"z": 1.0, "a": "for May"}
+    answer = await first.answer("orders.label", {"order_id": "LK-1", "labels": labels})
+    assert answer["error"]["code"] == "service_unavailable"
+    (effect,) = await api.effects("tool=orders.label")
+    await sweep.until(api, effect, "QUARANTINED")
+    path = f"/v1/effects/{effect['effect_id']}/retry"
+    assert (await api.ask("POST", path, {"reason": "looked it up"})).status == 200
+    labels = {"a": "for the month of May", "z": 2}
+    assert await runtime().call("orders.label", labels=labels, order_id="LK-1") == {}
+    assert got[0] == got[1]
+    assert got[0][0] == '["LK-1", {"a": "for May", "z": 1}]'
+
+
 # --- policy, budgets, approvals -------------------------------------------------------------------
 
 
@@ -323,8 +374,10 @@ async def test_what_a_person_refused_stays_refused_in_the_run(
     path = f"/v1/approvals/{raised.value.facts['approval_id']}/reject"
     assert (await grace.ask("POST", path, {"reason": "No."})).status == 200
     for _ in range(2):
-        with pytest.raises(errors.ApprovalRejected):
+        with pytest.raises(errors.ApprovalRejected) as refused:
             await agent.call("orders.add_note", order_id="LK-1")
+        assert refused.value.facts["reason"] == "No."
+        assert "No." not in refused.value.detail, "what a model is told"
     assert agent.runtime.trace[-1].gate == "policy"
     assert agent.backend.calls == []
 

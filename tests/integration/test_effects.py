@@ -1,5 +1,6 @@
 """Effects as callers have them: planned, dispatched, asked for again, given up, listed."""
 
+import json
 import logging
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -382,6 +383,31 @@ async def test_a_new_attempt_is_the_same_request_on_the_same_contract(
     for same in ("idempotency_key", "arguments", "idempotency"):
         assert second.body["dispatch"][same] == first["dispatch"][same]
     assert [one["attempt"] for one in (await api.show(first))["attempts"]] == [1, 2]
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("secret", [True, False])
+async def test_every_attempt_is_told_the_same_bytes(api: Api, *, secret: bool, together: bool):
+    """However the caller wrote the arguments, in whichever order, and with whichever numbers."""
+    properties = {"card": {"x-sensitive": secret}, "z": {}, "a": {"type": "object"}, "\ufb33": {}}
+    schema = {"type": "object", "properties": properties | {"\U0001f600": {}}}
+    reference = await api.publish(a_contract_of("PURE", input_schema=schema))
+    inner = {"z": [1e2, -0.0, 1.0, 2.50], "b": 2**53 - 1, "\u00e9": 1e21, "": None}
+    arguments = {"\ufb33": 1e-7, "z": True, "card": inner, "a": inner, "\U0001f600": "\u2028</"}
+    if together:
+        first = await api.dispatched(reference, arguments=arguments)
+        planned = first
+    else:
+        planned = (await api.plan(reference, arguments=arguments)).body
+        first = (await api.dispatch(planned)).body
+    await api.report(first, "unknown")
+    second = (await api.dispatch(first)).body
+    sent, sent_again = (json.dumps(one["dispatch"]["arguments"]) for one in (first, second))
+    assert sent == sent_again
+    assert json.loads(sent) == arguments
+    shown = {json.dumps(one["arguments"]) for one in (planned, second, await api.show(first))}
+    assert len(shown) == 1
+    assert (shown == {sent}) is not secret
 
 
 async def test_attempts_are_counted(api: Api, provider: Provider, sweep: Sweep):

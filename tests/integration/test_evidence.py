@@ -225,11 +225,14 @@ async def test_what_takes_two_people_is_not_settled_by_one(api: Api, owner: Owne
 
 async def test_contradictions_that_come_at_once_open_an_effect_once(api: Api, owner: Owner):
     effect = await ended(api, owner, "FAILED", await api.publish(a_contract()))
-    answers = await asyncio.gather(*(api.tell(effect, "applied") for _ in range(8)))
+    told = [f"ticket {number}" for number in range(8)]
+    answers = await asyncio.gather(*(api.tell(effect, "applied", detail=one) for one in told))
     assert {answer.status for answer in answers} == {201}
     shown = await api.show(effect)
     assert [one["transition"] for one in shown["events"]].count("T12") == 1
     assert len(shown["evidence"]) == 8, "each of them is kept"
+    assert (await api.tell(effect, "applied", detail="ticket 3")).status == 201
+    assert await api.show(effect) == shown, "who was not answered says the same again"
 
 
 @pytest.mark.parametrize(

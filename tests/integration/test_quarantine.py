@@ -65,13 +65,18 @@ async def looked_at(api: Api, effect: dict[str, Any]) -> dict[str, Any]:
 # --- what waits -----------------------------------------------------------------------------------
 
 
-async def test_the_longest_waiting_comes_first_with_its_cause(drained: Api, sweep: Sweep):
+async def test_the_longest_waiting_comes_first_with_its_cause(
+    drained: Api, other: Api, sweep: Sweep
+):
     pure = await drained.publish(a_contract_of("IDEMPOTENT"))
     effects = [await lost(drained, sweep, pure, effect=f"effect-{one}") for one in range(3)]
     queued = await late(drained, await drained.publish(a_contract()), run="run-2")
     found = await listed(drained)
     assert [one["effect_id"] for one in found] == [one["effect_id"] for one in (*effects, queued)]
     assert [one["cause"] for one in found] == [*["inconclusive"] * 3, "retired"]
+    assert await listed(other) == []
+    theirs = await other.ask("GET", f"/v1/quarantine/{queued['effect_id']}")
+    assert theirs.refusal == (404, "not_found")
     ages = [one["age_seconds"] for one in found]
     assert ages == sorted(ages, reverse=True)
     assert min(ages) >= 0
@@ -102,6 +107,7 @@ async def test_one_look_tells_what_may_be_decided(drained: Api, sweep: Sweep):
     sent = await lost(drained, sweep, await drained.publish(a_contract_of("NON_RETRYABLE")))
     shown = await looked_at(drained, sent)
     assert (shown["arguments"], len(shown["attempts"])) == (ARGUMENTS, 1)
+    assert shown["idempotency_key"] is None, "the contract has none"
     told = {one["choice"]: (one["people"], one["allowed"]) for one in shown["choices"]}
     assert told == {
         "SUCCEEDED": (2, True),
@@ -158,10 +164,53 @@ async def test_another_attempt_is_on_the_recorded_version(api: Api, ada: Api, sw
     for part in ("idempotency_key", "arguments"):
         assert sent["dispatch"][part] == effect["dispatch"][part], "the same request, byte by byte"
     shown = await api.show(effect)
+    assert shown["idempotency_key"] == effect["dispatch"]["idempotency_key"]
     assert [event["actor"] for event in shown["events"] if event["transition"] == "T11"] == [
         "person:ada"
     ]
     assert shown["events"][-2]["reason"] == "still wanted"
+
+
+async def test_another_attempt_needs_what_the_first_one_needed(
+    api: Api, owner: Owner, sweep: Sweep
+):
+    reference = await api.publish(a_contract_of("IDEMPOTENT", attempts_max=9))
+    name, version = reference["name"], reference["version"]
+    effect = await lost(api, sweep, reference)
+    capability = {"principal": "admin", "capability": reference["capabilities"][0]}
+
+    async def sent_and_lost() -> None:
+        again = (await api.dispatch(effect)).body
+        assert (again["dispatch"]["owned"], again["version"]) == (True, version)
+        key = effect["dispatch"]["idempotency_key"]
+        assert again["dispatch"]["idempotency_key"] == key
+        await api.report(again, "unknown")
+        await sweep.until(api, effect, "QUARANTINED")
+
+    await api.http.delete("/v1/grants", params=capability)
+    refused = await retry(api, effect)
+    assert refused.refusal == (409, "effect_not_retryable")
+    assert "does not hold" in refused.body["detail"]
+    assert (await api.ask("POST", "/v1/grants", capability)).status == 201
+    # Suspended is not for good: it is released, and waits.
+    await owner.suspend(name, version)
+    assert (await retry(api, effect)).body["state"] == "RETRYABLE"
+    assert (await api.dispatch(effect)).refusal == (409, "contract_suspended")
+    await owner.suspend(name, version, suspended=False)
+    await owner.live(name, version, "DEPRECATED")
+    await sent_and_lost()
+    assert (await api.retire(reference)).refusal == (409, "contract_in_use")
+    assert (await retry(api, effect)).body["state"] == "RETRYABLE", "closed: what is open drains"
+    await sent_and_lost()
+    # A credential that has gone on does not come back, whoever attests the contract.
+    await api.rotate("billing-api")
+    path = f"/v1/contracts/{name}/{version}/attest"
+    assert (await api.ask("POST", path, {"reason": "the same account"})).status == 200
+    refused = await retry(api, effect)
+    assert refused.refusal == (409, "effect_not_retryable")
+    assert "version 1 of its credential" in refused.body["detail"]
+    choices = {one["choice"]: one for one in (await looked_at(api, effect))["choices"]}
+    assert choices["RETRYABLE"]["why_not"] == refused.body["detail"]
 
 
 async def test_nothing_is_sent_again_against_the_evidence(api: Api, owner: Owner, sweep: Sweep):

@@ -20,7 +20,7 @@ import pytest
 from kernel.roles import Role
 from server.home import admin_token_file
 from tests.api import Api
-from tests.builders import ARGUMENTS, a_contract, a_policy
+from tests.builders import ARGUMENTS, a_contract, a_contract_of, a_policy
 from tests.databases import database
 
 ROOT = Path(__file__).parents[2]
@@ -109,6 +109,11 @@ async def settled(url: str, home: Path) -> Running:
         asks = await api.publish(a_contract(name="billing.ask", approval="always"))
         asked = (await api.plan(asks, effect="asks")).body
         policy = (await api.ask("POST", "/v1/policies", {"text": a_policy()})).body
+        # What one person says of it is a proposal: it stays quarantined, whatever is asked.
+        once = await api.dispatched(await api.publish(a_contract_of("UNKNOWN")), effect="once")
+        await api.report(once, "succeeded")
+        await api.tell(once, "rejected")
+        assert await api.state(once) == "QUARANTINED"
     path = {
         "name": reference["name"],
         "version": reference["version"],
@@ -121,7 +126,8 @@ async def settled(url: str, home: Path) -> Running:
     }
     plan = {"tool": reference, "arguments": ARGUMENTS, "lease": None}
     tokens = {role: token["token"] for role, token in made.items()}
-    return Running(url, tokens, {"path": path, "plan": plan})
+    known = {"path": path, "quarantined": once["effect_id"], "plan": plan}
+    return Running(url, tokens, known)
 
 
 async def is_ready(http: httpx.AsyncClient) -> bool:

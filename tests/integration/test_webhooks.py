@@ -18,6 +18,7 @@ from tests.fixtures import Owner, Sweep, sweeper_of
 
 OURS, NEXT, THEIRS = ("whsec_" + b64encode(bytes([one]) * 32).decode() for one in (1, 2, 3))
 PATH = "/v1/webhooks/default/acme"
+RUN = "019ad000-0000-7000-8000-000000000000"
 WEBHOOK = {
     "source": "acme",
     "id": "/data/effect_id",
@@ -271,19 +272,21 @@ async def test_a_message_about_nothing_that_is_recorded_is_to_be_sent_again(
     elsewhere = EVIDENCE | {"webhook": WEBHOOK | {"source": "umbrella", "id": "/id"}}
     foreign = await api.publish(a_contract(name="billing.foreign", evidence=elsewhere))
     strange = await api.dispatched(foreign, effect="effect-3")
-    unknown = {"effect_id": "019ad000-0000-7000-8000-000000000000.7"}
+    unknown = {"effect_id": f"{RUN}.7"}
     before = await owner.counts()
     for effect in (theirs, unknown):
         answer = await sent(api, about(effect, "applied"))
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert await owner.counts() == before, "nothing is stored for whoever guesses"
-    # What names no effect at all, or one that does not listen here, is not for us.
+    # What names no effect, or one whose contract does not listen to it, is not for us.
     for effect in (deaf, strange):
         assert (await sent(api, about(effect, "applied"))).status_code == 204
     for body in (b"{}", b"[]", b"null", about(mine, "applied").replace(b"effect_id", b"order_id")):
         assert (await sent(api, body)).status_code == 204
     assert (await sent(api, about(mine | {"effect_id": "INV-7"}, "applied"))).status_code == 204
     assert (await sent(api, b"{")).status_code == 422
+    many = [f"{RUN}.{number}" for number in range(1, 66)]
+    assert (await sent(api, about(mine, "applied", others=many))).status_code == 413
     assert await owner.counts() == before
     await message(api, mine, "applied")
     assert len((await api.show(mine))["evidence"]) == 1
@@ -303,6 +306,11 @@ async def test_each_contract_says_where_its_effect_is_named(api: Api):
     # A message in the form of another tool does not speak of this one.
     assert (await sent(api, about(second, "applied"))).status_code == 204
     assert len((await api.show(second))["evidence"]) == 1
+    # One may speak of two effects, each in its own form, and name others.
+    both = told | json.loads(about(first, "applied", former=f"{RUN}.9"))
+    body = json.dumps(both).encode()
+    assert (await sent(api, body, signed(body, message_id="msg_2"))).status_code == 204
+    assert [len((await api.show(effect))["evidence"]) for effect in (first, second)] == [2, 2]
 
 
 async def test_guesses_of_signatures_are_limited(database_url: str, tmp_path: Path):

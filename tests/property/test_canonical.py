@@ -13,6 +13,7 @@ from tallystick.canonical import (
     MISSING,
     MalformedJson,
     canonical_bytes,
+    canonical_object,
     check_json,
     digest,
     parse_json,
@@ -71,6 +72,16 @@ def test_order_of_keys_is_nothing(value, chance):
 
     assert canonical_bytes(value) == canonical_bytes(other)
     assert digest(value) == digest(parse_json(json.dumps(other)))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(TEXT, VALUES, max_size=4), st.randoms(use_true_random=False))
+@example({"\U0001f600": 1e2, "\ufb33": -0.0, "b": {"z": 1e21, "a": [2.50, 1.0]}, "a": 0}, random)
+def test_a_canonical_object_is_written_in_one_way(value, chance):
+    read_back = json.dumps(parse_json(canonical_bytes(value)))
+
+    assert json.dumps(canonical_object(value)) == read_back
+    assert json.dumps(canonical_object(shuffled(value, chance))) == read_back
 
 
 @settings(deadline=None, max_examples=300)

@@ -1,7 +1,8 @@
 """What Schemathesis is told beside the OpenAPI document; it loads this in its own environment.
 
 So nothing of ours is imported here. `TALLYSTICK_KNOWN` holds, as JSON, the names of what is there:
-the parameters of paths by name, and the body of a plan that is accepted.
+the parameters of paths by name, an effect that is quarantined, and the body of a plan that is
+accepted.
 """
 
 import json
@@ -14,6 +15,7 @@ import schemathesis
 # pyright: reportAttributeAccessIssue=false
 
 ALWAYS = {"type", "title", "status", "detail", "code", "retryable"}
+OF_QUARANTINED = ("/quarantine/{effect_id}", "/resolve", "/retry", "/withdraw", "/migrate")
 KNOWN = json.loads(os.environ["TALLYSTICK_KNOWN"])
 
 
@@ -24,6 +26,8 @@ def before_call(_context: Any, case: Any, **_options: Any) -> None:
         return
     for name in case.path_parameters or {}:
         case.path_parameters[name] = KNOWN["path"].get(name, case.path_parameters[name])
+    if case.path.endswith(OF_QUARANTINED):
+        case.path_parameters["effect_id"] = KNOWN["quarantined"]
     if (case.method, case.path) == ("POST", "/v1/effects"):
         case.body = {**case.body, **KNOWN["plan"]}
 

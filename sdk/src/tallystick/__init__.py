@@ -89,6 +89,10 @@ _HOMES: Final = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:

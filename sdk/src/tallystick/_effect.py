@@ -18,6 +18,7 @@ from tallystick.errors import (
     Refusal,
     TallystickError,
 )
+from tallystick.plain import plain
 
 MARGIN_SHARE: Final = 0.1
 MARGIN_SECONDS_MIN: Final = 0.5
@@ -64,18 +65,25 @@ class EffectNotOwned(_Told):
         state: Its state in the ledger.
         outcome: How it ended, if it did.
         reason: Why it is in that state, where the ledger says so.
+        said: What the person said who refused it, where one did.
     """
 
     def __init__(
-        self, effect_id: str, state: str, outcome: Outcome | None = None, reason: str | None = None
+        self,
+        effect_id: str,
+        state: str,
+        outcome: Outcome | None = None,
+        reason: str | None = None,
+        said: str | None = None,
     ) -> None:
-        because = f" ({reason})" if reason else ""
+        because = f" ({': '.join(filter(None, (reason, plain(said))))})" if reason or said else ""
         sentence = f"The effect {effect_id} is {state}{because} and not this worker's to run."
-        super().__init__(sentence, effect_id, state, outcome, reason)
+        super().__init__(sentence, effect_id, state, outcome, reason, said)
         self.effect_id = effect_id
         self.state = state
         self.outcome = outcome
         self.reason = reason
+        self.said = said
 
     def result(self) -> Json:
         """Return the recorded result of an effect that SUCCEEDED.
@@ -172,7 +180,9 @@ class Attempt:
     def arguments(self) -> dict[str, Json]:
         """The arguments to send: as they are recorded, so that every attempt sends the same.
 
-        Where the contract carries the provider's key in an argument, it is in them.
+        They are in the canonical order and form (RFC 8785): serialized as they are, they are the
+        same bytes, which many providers ask of one key. Where the contract carries the provider's
+        key in an argument, it is in them.
         """
         if self._dispatch is not None:
             return dict(self._dispatch.arguments)
@@ -242,7 +252,9 @@ class Attempt:
             self._entered = True
             return
         if entry.dispatch is None:
-            raise EffectNotOwned(entry.effect_id, entry.state, entry.outcome, entry.reason)
+            given = entry.approval
+            said = given.reason if given is not None and given.status == "rejected" else None
+            raise EffectNotOwned(entry.effect_id, entry.state, entry.outcome, entry.reason, said)
         self._entry, self._dispatch = entry, entry.dispatch
         self._lease = Lease.measured(reply.sent_at, entry.dispatch.lease_seconds)
         self._entered = True

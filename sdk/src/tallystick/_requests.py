@@ -6,10 +6,11 @@ Pure: a request is a value. Nothing here opens a connection, waits, or knows wha
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal, Required, TypeAlias, TypedDict, Unpack, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from tallystick.canonical import Json, MalformedJson, check_json
+from tallystick.canonical import Json, MalformedJson, canonical_object, check_json
 from tallystick.errors import (
     InvalidArguments,
     InvalidContract,
@@ -28,6 +29,8 @@ PAGE_MAX: Final = 500
 Document = dict[str, Json]
 Publishable: TypeAlias = Contract | Mapping[str, Json]
 """A contract, or the document of one."""
+EvidenceGiven: TypeAlias = Literal["applied", "absent", "in_progress", "rejected", "contradicts"]
+"""What the provider was seen to say of an effect: `docs/evidence.md` has what each does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,8 @@ def effect_request(
     """Plan an effect and, with a claim, dispatch it."""
     given = cast("Document", {name: term for name, term in terms.items() if term is not None})
     values = _checked(dict(arguments), InvalidArguments)
-    body = given | {"tool": reference.to_json(), "arguments": values}
+    assert isinstance(values, dict)
+    body = given | {"tool": reference.to_json(), "arguments": canonical_object(values)}
     return Request("POST", _path("effects"), body | _dispatch_member(claim))
 
 
@@ -196,6 +200,26 @@ def retry_request(effect_id: str, reason: str, evidence: str | None) -> Request:
     if evidence is not None:
         body["evidence"] = evidence
     return Request("POST", _path("effects", effect_id, "retry"), body)
+
+
+def evidence_request(
+    effect_id: str,
+    answer: EvidenceGiven,
+    detail: str,
+    observed_at: datetime,
+    provider_reference: str | None,
+) -> Request:
+    """Say what the provider was seen to have.
+
+    Raises:
+        InvalidRequest: The time has no offset from UTC.
+    """
+    if observed_at.tzinfo is None:
+        raise InvalidRequest("Say in which zone it was observed.", pointer="/observed_at")
+    body: Document = {"answer": answer, "detail": detail, "observed_at": observed_at.isoformat()}
+    if provider_reference is not None:
+        body["provider_reference"] = provider_reference
+    return Request("POST", _path("effects", effect_id, "evidence"), body)
 
 
 def show_request(effect_id: str) -> Request:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
@@ -123,6 +123,33 @@ def canonical_bytes(value: Json) -> bytes:
     except (ValueError, RecursionError):
         check_json(value)  # names the place of the fault
         raise
+
+
+def canonical_object(members: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a strict object as `parse_json` reads its canonical form, in a fraction of the time.
+
+    All members are in the canonical order, and all whole numbers are integers, so that a serializer
+    makes the same bytes of all objects that are equal.
+    """
+    # RFC 8785 orders names by their UTF-16 code units, which ASCII alone has in order.
+    names = sorted(members, key=None if all(map(str.isascii, members)) else _utf_16)
+    return {name: _canonical(members[name]) for name in names}
+
+
+def _canonical(value: Json) -> Json:
+    match value:
+        case dict():
+            return canonical_object(value)
+        case list():
+            return [_canonical(item) for item in value]
+        case float() if value.is_integer() and abs(value) <= INTEGER_MAX:
+            return int(value)
+        case _:
+            return value
+
+
+def _utf_16(name: str) -> bytes:
+    return name.encode("utf-16-be")
 
 
 def digest(value: Json) -> str:

@@ -18,6 +18,7 @@ in `tallystick._requests`, and what they are told is read in `tallystick._answer
 import os
 import random as chance
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Generic, Self, TypeVar, Unpack
 
 import httpx
@@ -46,6 +47,7 @@ from tallystick._requests import (
     Claim,
     Document,
     EffectTerms,
+    EvidenceGiven,
     Publishable,
     Request,
     approval_request,
@@ -56,6 +58,7 @@ from tallystick._requests import (
     dispatch_request,
     effect_request,
     endpoint,
+    evidence_request,
     publish_request,
     resolve_request,
     retry_request,
@@ -263,6 +266,29 @@ class Client(_Connected[Effect, Wire, httpx.BaseTransport]):
         """
         return self._effect(retry_request(effect_id, reason, evidence))
 
+    def add_evidence(
+        self,
+        effect_id: str,
+        answer: EvidenceGiven,
+        detail: str,
+        *,
+        observed_at: datetime,
+        provider_reference: str | None = None,
+    ) -> EffectEntry:
+        """Record, as an operator, what the provider was seen to say; the same again adds nothing.
+
+        What that settles, the reconciler settles.
+
+        Args:
+            effect_id: The effect.
+            answer: What the provider says of it.
+            detail: What was looked at.
+            observed_at: When; with its offset from UTC.
+            provider_reference: The provider's own name for what it has.
+        """
+        given = evidence_request(effect_id, answer, detail, observed_at, provider_reference)
+        return self._effect(given)
+
     def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; its ``document`` has events, attempts, evidence and outcomes."""
         return self._effect(show_request(effect_id))
@@ -370,6 +396,19 @@ class AsyncClient(_Connected[AsyncEffect, AsyncWire, httpx.AsyncBaseTransport]):
     ) -> EffectEntry:
         """Let a worker send a quarantined effect again; see `Client.retry`."""
         return await self._effect(retry_request(effect_id, reason, evidence))
+
+    async def add_evidence(
+        self,
+        effect_id: str,
+        answer: EvidenceGiven,
+        detail: str,
+        *,
+        observed_at: datetime,
+        provider_reference: str | None = None,
+    ) -> EffectEntry:
+        """Record what the provider was seen to say; see `Client.add_evidence`."""
+        given = evidence_request(effect_id, answer, detail, observed_at, provider_reference)
+        return await self._effect(given)
 
     async def show(self, effect_id: str) -> EffectEntry:
         """Return an effect; see `Client.show`."""

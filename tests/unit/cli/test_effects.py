@@ -1,5 +1,7 @@
 """Effects, as a person sees them."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 EFFECT_ID = "0198c5f2-7a3b-7c1d-8e2f-0123456789ab.9223372036854775807"
@@ -113,6 +115,22 @@ def test_retry_sends_the_reason_and_the_evidence_if_any(run, wire, given, sent):
     result = run("effects", "retry", EFFECT_ID, "--reason", "try it", *given)
     assert "RETRYABLE" in result.stdout
     assert wire.sent()[0][1] == sent
+
+
+def test_evidence_sends_what_was_seen_and_when(run, wire):
+    wire.answer(f"POST /v1/effects/{EFFECT_ID}/evidence", {**EFFECT, "state": "UNKNOWN"})
+    told = ("effects", "evidence", EFFECT_ID, "--answer", "in_progress", "--detail", "ticket 7")
+    assert "UNKNOWN" in run(*told).stdout
+    sent = wire.sent()[0][1]
+    assert datetime.fromisoformat(sent.pop("observed_at")).tzinfo is UTC
+    assert sent == {"answer": "in_progress", "detail": "ticket 7"}
+    run(*told, "--observed-at", "2026-01-02T03:04:05Z", "--provider-reference", "inv_1")
+    assert wire.sent()[1][1] == {
+        "answer": "in_progress",
+        "observed_at": "2026-01-02T03:04:05Z",
+        "detail": "ticket 7",
+        "provider_reference": "inv_1",
+    }
 
 
 @pytest.mark.parametrize(("state", "says"), [("QUARANTINED", True), ("PLANNED", False)])

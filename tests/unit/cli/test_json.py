@@ -403,6 +403,10 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         [EFFECT_ID, "--to", "2.0", "--reason", "r"],
         {f"POST /v1/effects/{EFFECT_ID}/migrate": {**EFFECT, "supersedes": EFFECT_ID}},
     ),
+    "effects evidence": (
+        [EFFECT_ID, "--answer", "applied", "--detail", "ticket 7"],
+        {f"POST /v1/effects/{EFFECT_ID}/evidence": EFFECT},
+    ),
     "effects cancel": (
         [EFFECT_ID, "--reason", "no longer wanted"],
         {f"POST /v1/effects/{EFFECT_ID}/cancel": {**EFFECT, "outcome": None}},

@@ -527,6 +527,12 @@ def test_a_broken_trace_is_refused_with_its_line(run, policy, write):
     assert "[invalid_trace]" in result.stderr
 
 
+def test_a_replay_of_nothing_says_so(run, policy, write):
+    result = run("policy", "replay", policy, write("trace.jsonl", ""))
+    assert result.exit_code == 0
+    assert "nothing was judged" in result.stdout
+
+
 @pytest.mark.parametrize("name", ["run", "replay"])
 def test_github_gets_a_summary_of_a_run(run, policy, runner, write, tmp_path, name):
     summary = tmp_path / "summary.md"

@@ -73,6 +73,7 @@ SHOWN: dict[str, Any] = EFFECT | {
         {"source": "http", "answer": "unavailable", "observed_at": "2026-01-02T03:05:00Z"}
     ],
     "resolutions": [],
+    "idempotency_key": "ts-0123456789",
 }
 
 
@@ -106,6 +107,7 @@ def test_one_look_is_enough_to_decide(run, wire):
         "a second call would do it again",
         "for 2 h",
         "DE-1",
+        "ts-0123456789",
         "unavailable",
         "Two people have to agree.",
         f"registry quarantine resolve {EFFECT_ID} --to failed --reason TEXT --evidence TEXT",

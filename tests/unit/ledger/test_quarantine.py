@@ -200,6 +200,7 @@ def test_only_a_proposal_stands(status):
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, was_closed=True)),
         ("REPLAYABLE", {}, Known(Lifecycle.ACTIVE, [told(Answer.ABSENT), told(Answer.APPLIED)])),
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, [told(Answer.CONTRADICTS)])),
+        ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, refusal="The credential changed.")),
         ("IDEMPOTENT", {"first_dispatched_at": NOW - timedelta(days=99)}, KNOWN),
         ("REPLAYABLE", {"attempt": 99}, KNOWN),
     ],

@@ -15,6 +15,15 @@ def test_public_name_is_there(name):
     assert getattr(tallystick, name) is not None
 
 
+def test_public_names_are_listed_before_they_are_used():
+    report = "import tallystick; print({*tallystick.__all__} <= {*dir(tallystick)})"
+    run = subprocess.run(
+        [sys.executable, "-c", report], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert run.stdout == "True\n"
+
+
 def test_unknown_name_is_refused_as_python_does():
     with pytest.raises(AttributeError, match="no attribute 'Contarct'"):
         _ = tallystick.Contarct  # pyright: ignore[reportAttributeAccessIssue]

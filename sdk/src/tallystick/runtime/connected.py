@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from tallystick._effect import OutcomeUnreported
 from tallystick.answer import told_code
-from tallystick.canonical import Json, MalformedJson, Missing, canonical_bytes
+from tallystick.canonical import Json, MalformedJson, Missing, canonical_bytes, pointer_split
 from tallystick.client import AsyncClient, Client, ContractEntry
 from tallystick.effect_class import EffectClass
 from tallystick.errors import (
@@ -66,6 +66,11 @@ class Effect(Protocol):
     @property
     def recorded(self) -> bool:
         """Whether the ledger knows of the call."""
+        ...
+
+    @property
+    def arguments(self) -> dict[str, Json]:
+        """The arguments to send, as they are recorded."""
         ...
 
     def failed(self, code: str, message: str) -> Awaitable[None] | None:
@@ -201,8 +206,9 @@ class ConnectedGates(Gates):
         Raises:
             InvalidRequest: The function cannot be the body of an effect.
         """
+        del bound  # the ledger has what is sent
         self._check_function(tool)
-        body = _Body(tool, bound, self.setting.injected)
+        body = _Body(tool, self.setting.injected)
         is_read = tool.contract.effect_class is EffectClass.PURE
         known, occurrences = _identity(tool.contract, call), self.connection.occurrences
         number = occurrences.take(known, is_shared=not is_read)
@@ -303,14 +309,11 @@ class _Body:
         flaw: Why what it returned has no JSON form.
     """
 
-    def __init__(
-        self, tool: Tool, arguments: Mapping[str, Any], injected: Mapping[str, object]
-    ) -> None:
+    def __init__(self, tool: Tool, injected: Mapping[str, object]) -> None:
         self.tool = tool
         self.has_run = False
         self.error: Exception | None = None
         self.flaw: str | None = None
-        self._arguments = dict(arguments)
         self._injected = injected
 
     def __call__(self, effect: Effect) -> Json:
@@ -324,7 +327,8 @@ class _Body:
         if not effect.recorded:
             raise RegistryUnavailable("The registry cannot be asked whether the call may run.")
         tool = self.tool
-        bound = self._arguments if tool.binding is None else tool.binding.read(self._arguments)
+        given = _recorded(tool.contract, effect)
+        bound = given if tool.binding is None else tool.binding.read(given)
         injected = injected_into(tool, {**self._injected, EFFECT: effect})
         try:
             value = yield partial(tool.function, **bound, **injected)
@@ -341,6 +345,21 @@ class _Body:
         except MalformedJson as error:
             self.flaw = error.detail
             return None
+
+
+def _recorded(contract: Contract, effect: Effect) -> dict[str, Json]:
+    """Return the arguments for the function: as they are recorded, the same in every attempt.
+
+    A provider's key in an argument that the contract does not declare is left out: the function has
+    it from its effect.
+    """
+    given = effect.arguments
+    place = contract.idempotency.argument if contract.idempotency else None
+    if place is not None:
+        name, declared = pointer_split(place)[0], contract.input_schema.get("properties")
+        if not (isinstance(declared, dict) and name in declared):
+            given.pop(name, None)
+    return given
 
 
 def _identity(contract: Contract, call: Call) -> bytes:

@@ -137,7 +137,9 @@ def _not_owned(error: EffectNotOwned, contract: Contract) -> Ended:
     kind = error_for(error.reason) if error.reason else UnknownRefusal
     if error.state != "REFUSED" or kind is UnknownRefusal:
         return Ended(_in_question(contract))
-    refusal = kind((kind.__doc__ or "").partition("\n")[0])
+    # What a person said is for the application, and not for the model.
+    facts: dict[str, Json] = {} if error.said is None else {"reason": error.said}
+    refusal = kind((kind.__doc__ or "").partition("\n")[0], facts=facts)
     gate = _GATES.get(refusal.code, Gate.SERVICE)
     is_over = not isinstance(refusal, ApprovalRejected)
     return Ended(Denial(gate, refusal, refusal.code), is_over)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -289,6 +290,25 @@ def test_an_operator_releases_an_effect_by_id(connect):
     ]
 
 
+def test_what_was_seen_is_told_with_its_time(connect):
+    service = Service()
+    service.effect = an_effect(state="UNKNOWN")
+    client = connect(service)
+    seen_at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert client.add_evidence("x.1", "absent", "ticket 7", observed_at=seen_at).state == "UNKNOWN"
+    client.add_evidence(
+        "x.1", "applied", "ticket 8", observed_at=seen_at, provider_reference="inv_1"
+    )
+    body = {"answer": "absent", "detail": "ticket 7", "observed_at": "2026-01-02T03:04:05+00:00"}
+    more = {"answer": "applied", "detail": "ticket 8", "provider_reference": "inv_1"}
+    assert service.asked == [
+        ("POST", "/v1/effects/x.1/evidence", body),
+        ("POST", "/v1/effects/x.1/evidence", body | more),
+    ]
+    with pytest.raises(errors.InvalidRequest):
+        client.add_evidence("x.1", "absent", "ticket 7", observed_at=seen_at.replace(tzinfo=None))
+
+
 def test_the_token_is_in_no_text(connect):
     client = connect(Service(otherwise="down"), retry_seconds=0)
     with pytest.raises(errors.RegistryUnavailable) as raised:
@@ -335,7 +355,7 @@ def test_url_and_token_come_from_the_environment(monkeypatch, connect):
     "error",
     [
         EffectFailed("declined", "No."),
-        EffectNotOwned("x.1", "SUCCEEDED", Outcome("SUCCEEDED", [1], None, None), "why"),
+        EffectNotOwned("x.1", "SUCCEEDED", Outcome("SUCCEEDED", [1], None, None), "why", "no"),
         OutcomeUnreported("x.1", {"a": 1}),
         NotSent("why"),
     ],
