@@ -22,6 +22,10 @@ _COMMANDS: Final = {
     "ABANDONED": "quarantine abandon {} --reason TEXT --evidence TEXT",
 }
 """How each choice is made."""
+_NO_ATTEMPTS: Final = {
+    False: "none: it was never sent",
+    True: "not known: it was sent, and the record of that was lost",
+}
 
 
 def effects(answer: JsonObject) -> Sequence[RenderableType]:
@@ -47,7 +51,7 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
 
 def effect(answer: JsonObject) -> Sequence[RenderableType]:
     """One effect: why it is here, what was sent, what is known, and what may be decided."""
-    name = answer["effect_class"]
+    name, is_orphan = answer["effect_class"], answer["cause"] == "orphan"
     parts: list[RenderableType] = [
         Text.assemble((plain(answer["effect_id"]), "bold"), "  ", ("QUARANTINED", "bold red")),
         Text.assemble((plain(answer["cause"]), "bold"), f"  {plain(answer['advice'])}"),
@@ -61,10 +65,10 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
                 "effect": answer["effect"],
                 "planned by": answer["principal"],
                 "idempotency key": answer.get("idempotency_key"),
-                "attempts": len(answer["attempts"]) or "none: it was never sent",
+                "attempts": len(answer["attempts"]) or _NO_ATTEMPTS[is_orphan],
             }
         ),
-        Text("\nWhat was to be sent", "bold"),
+        Text("\nWhat the provider tells of it" if is_orphan else "\nWhat was to be sent", "bold"),
         arguments(answer["arguments"]),
     ]
     for title, rows, columns in (

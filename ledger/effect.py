@@ -12,6 +12,13 @@ from ledger.transition import check_step
 from tallystick.canonical import Json
 from tallystick.effect_class import EffectClass
 
+LISTING: Final = "listing"
+"""The origin of an orphan: the provider has it, and it was not recorded when it began.
+
+What the provider does not tell of it is not known, and empty: the caller's names, who planned it,
+what it might touch, its credential, and both fingerprints. Its arguments are those that the
+contract says how to read, and it was planned no earlier than its id tells.
+"""
 LOOK_UP: Final = "look_up"
 """The origin of a read of the runtime's own, by which it learns who owns something.
 
@@ -51,6 +58,11 @@ class Effect:
     policy: str | None = None
     policy_revision: int | None = None
     supersedes: EffectId | None = None
+
+    @property
+    def is_orphan(self) -> bool:
+        """Tell whether the provider's listing alone says that there is such an effect."""
+        return self.origin == LISTING
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What the evidence on an effect amounts to, and what evidence does that comes unasked. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +17,8 @@ WORKER: Final = "worker"
 """The source of what the owner of an effect reports against what was said before."""
 REPEATS_MAX: Final = 100
 """How often a source's same answer on an effect is kept, while it answers nothing new."""
+LISTING: Final = "listing"
+"""The source of what a provider lists, which the reverse sweep reads again and again."""
 _PERSON: Final = "person:"
 _WEBHOOK: Final = "webhook:"
 
@@ -36,19 +38,21 @@ class Act(StrEnum):
     """What evidence that comes unasked does to an effect. It is kept in any case."""
 
     KEEP = "keep"
+    STOP = "stop"
+    """It was sent, though nothing here says so: it is refused (T9), and a person decides (T12)."""
     WAKE = "wake"
     """The reconciler looks at once."""
     DOUBT = "doubt"
     """It may have taken effect, so it is not sent again before that is known (T13)."""
     REOPEN = "reopen"
-    """It contradicts how the effect ended, or that it is yet to be sent: a person decides (T12)."""
+    """It contradicts how the effect ended: a person decides anew (T12)."""
 
 
 _HAPPENED: Final = frozenset({Answer.APPLIED, Answer.CONTRADICTS})
 _REFUTED: Final = frozenset({Answer.REJECTED, Answer.CONTRADICTS})
 
 ACTS: Final[dict[State, tuple[Act, frozenset[Answer]]]] = {
-    State.PLANNED: (Act.REOPEN, _HAPPENED),
+    State.PLANNED: (Act.STOP, _HAPPENED | _REFUTED | {Answer.IN_PROGRESS}),
     State.UNKNOWN: (Act.WAKE, _HAPPENED | _REFUTED),
     State.RETRYABLE: (Act.DOUBT, _HAPPENED | {Answer.IN_PROGRESS}),
     State.SUCCEEDED: (Act.REOPEN, _REFUTED),
@@ -87,11 +91,6 @@ def act(
     return what if answer in answers else Act.KEEP
 
 
-def happened(answers: Iterable[str]) -> bool:
-    """Tell whether any answer says that something took effect."""
-    return not _HAPPENED.isdisjoint(answers)
-
-
 def is_new(
     heard: Sequence[Evidence], *, source: str, answer: Answer, fence: int, evidence_id: UUID | None
 ) -> bool:
@@ -105,6 +104,26 @@ def is_new(
     same = [one.fence for one in heard if (one.source, one.answer) == (source, answer)]
     most = 1 if source == LATE_WORKER else REPEATS_MAX
     return len(same) < most or fence not in same
+
+
+def is_news(
+    kept: Sequence[Evidence],
+    state: State,
+    does: Act,
+    *,
+    answer: Answer,
+    provider_reference: str | None,
+) -> bool:
+    """Tell whether what a provider lists says something of an effect that was not known.
+
+    The same item again does not, nor does one that confirms how an effect ended. What is to be sent
+    all the same is the exception: that is stopped each time.
+    """
+    if does in (Act.STOP, Act.DOUBT):
+        return True
+    told = (LISTING, answer, provider_reference)
+    is_known = any((one.source, one.answer, one.provider_reference) == told for one in kept)
+    return not is_known and (does is not Act.KEEP or state.is_open)
 
 
 def bearing(
@@ -160,9 +179,10 @@ def absent_since(
 def _is_of_all(source: str, answer: str, attempt: int) -> bool:
     """Tell whether an answer speaks of the whole effect.
 
-    A worker's refusal is that of its own attempt, and a message may be older than the last one.
+    A worker's refusal is that of its own attempt; a message may be older than the last one, and of
+    several attempts a provider lists each.
     """
-    of_one = source in (WORKER, LATE_WORKER) or source.startswith(_WEBHOOK)
+    of_one = source in (WORKER, LATE_WORKER, LISTING) or source.startswith(_WEBHOOK)
     return answer != Answer.REJECTED or attempt <= 1 or not of_one
 
 

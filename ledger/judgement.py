@@ -26,18 +26,18 @@ def judge_body(form: EvidenceAnswer, arguments: Mapping[str, Json], told: Json) 
     state = resolve_pointer(told, form.state)
     if state is MISSING:
         return Judgement(Answer.UNAVAILABLE, f"the answer has no {form.state}", reference)
-    if _is_one_of(state, form.in_progress):
+    if is_one_of(state, form.in_progress):
         return Judgement(Answer.IN_PROGRESS, "the provider is still at it", reference)
-    if _is_one_of(state, form.rejected):
+    if is_one_of(state, form.rejected):
         return Judgement(Answer.REJECTED, "the provider refused it", reference)
-    if not _is_one_of(state, form.applied):
+    if not is_one_of(state, form.applied):
         return Judgement(
             Answer.UNAVAILABLE, f"the contract does not say what {form.state} means", reference
         )
     for there, here in form.match.items():
         sent = resolve_pointer(dict(arguments), here)
         has = resolve_pointer(told, there)
-        if sent is MISSING or has is MISSING or not _is_one_of(has, (sent,)):
+        if sent is MISSING or has is MISSING or not is_one_of(has, (sent,)):
             detail = f"the provider has another {there} than was sent as {here}"
             return Judgement(Answer.CONTRADICTS, detail, reference)
     return Judgement(Answer.APPLIED, "the provider has it", reference)
@@ -48,6 +48,7 @@ def _reference(form: EvidenceAnswer, told: Json) -> str | None:
     return str(reference)[:200] if isinstance(reference, str | int) else None
 
 
-def _is_one_of(value: Json, wanted: tuple[Json, ...]) -> bool:
+def is_one_of(value: Json, wanted: tuple[Json, ...]) -> bool:
+    """Tell whether a value equals one of those that are wanted."""
     # By canonical form, as JSON has it: in Python, True equals 1.
     return canonical_bytes(value) in {canonical_bytes(one) for one in wanted}

@@ -12,8 +12,9 @@ from typing import Final
 
 from ledger.admission import contradicted
 from ledger.effect import Ending, Event, Evidence, OpenEffect, Step, last_step, step
-from ledger.evidence import ACTS, happened
+from ledger.evidence import ACTS, Answer
 from ledger.horizon import last_start, why_no_attempt
+from ledger.listing import ORPHANED
 from ledger.state import NEW, State
 from tallystick.effect_class import TRAITS
 from tallystick.errors import EffectNotRetryable
@@ -119,14 +120,16 @@ class Decision:
 class Known:
     """What is known of a quarantined effect beside where it is.
 
-    ``lifecycle`` is that of its recorded version, and ``was_closed`` tells that it had ended, and
-    evidence brought it back. ``refusal`` is what its next dispatch would be refused with, where
-    that would quarantine it again.
+    ``lifecycle`` is that of its recorded version, ``was_closed`` tells that it had ended, and
+    evidence brought it back, and ``is_orphan`` that only the provider's listing tells of it.
+    ``refusal`` is what its next dispatch would be refused with, where that would quarantine it
+    again.
     """
 
     lifecycle: Lifecycle
     evidence: Sequence[Evidence] = ()
     was_closed: bool = False
+    is_orphan: bool = False
     refusal: str | None = None
 
     @property
@@ -212,6 +215,8 @@ def why_no_retry(before: OpenEffect, contract: Contract, known: Known, now: date
         return f"An effect of class {contract.effect_class} is never sent again."
     if known.was_closed:
         return "It had ended once, and what has ended is never sent again."
+    if known.is_orphan:
+        return "It was sent already, and nobody knows as what."
     if known.lifecycle is Lifecycle.RETIRED:
         return f"{contract.name}@{contract.version} is retired."
     refusal = contradicted(contract, known.answers)
@@ -220,14 +225,18 @@ def why_no_retry(before: OpenEffect, contract: Contract, known: Known, now: date
     return why_no_attempt(contract, before, now) or known.refusal
 
 
-def why_no_migration(before: OpenEffect, answers: Sequence[str]) -> str | None:
+_SENT: Final = frozenset(Answer) - {Answer.ABSENT, Answer.UNAVAILABLE}
+
+
+def why_no_migration(before: OpenEffect, known: Known) -> str | None:
     """Return why an effect may not go on under another version, or None.
 
-    What was sent, or may have been, stays on the contract that it was sent under. ``answers`` are
-    those of all evidence on it.
+    What was sent, or may have been, stays on the contract that it was sent under.
     """
+    if known.is_orphan or not _SENT.isdisjoint(known.answers):
+        return "The provider knows of it: it was sent, and stays on its contract for ever."
     if before.state is State.PLANNED or (before.state is State.QUARANTINED and not before.fence):
-        return "Evidence says that it took effect already." if happened(answers) else None
+        return None
     if before.state is not State.QUARANTINED:
         return f"It is {before.state}."
     return "It may have been sent, and what was sent stays on its contract for ever."
@@ -266,7 +275,7 @@ def choices(
             "migrate",
             "It was never sent: a new effect on another version takes its place.",
             1,
-            why_no_migration(before, known.answers),
+            why_no_migration(before, known),
         ),
         Choice("ABANDONED", "Written off: the record says that nobody knows how it ended.", people),
     )
@@ -278,6 +287,7 @@ def choices(
 class Cause(StrEnum):
     """Why an effect is quarantined, in one word: `docs/runbook.md` has a section on each."""
 
+    ORPHAN = "orphan"
     RETIRED = "retired"
     NO_ATTEMPT_LEFT = "no_attempt_left"
     GIVEN_UP = "given_up"
@@ -287,6 +297,7 @@ class Cause(StrEnum):
 
 
 ADVICE: Final = {
+    Cause.ORPHAN: "The provider has it and nothing was recorded here: a record was lost.",
     Cause.RETIRED: "A queue brought it after its version was retired; nothing was sent.",
     Cause.NO_ATTEMPT_LEFT: "It may have taken effect, and may not be sent again by itself.",
     Cause.GIVEN_UP: "Somebody cancelled it after it was sent; it may have taken effect.",
@@ -300,8 +311,10 @@ ADVICE: Final = {
 def cause_of(event: Event) -> Cause:
     """Return why the step that quarantined an effect did so."""
     match event.transition:
+        case "T10" if event.from_state != NEW:
+            return Cause.NO_ATTEMPT_LEFT
         case "T10":
-            return Cause.RETIRED if event.from_state == NEW else Cause.NO_ATTEMPT_LEFT
+            return Cause.ORPHAN if event.reason.startswith(ORPHANED) else Cause.RETIRED
         case "T8":
             return Cause.GIVEN_UP
         case "T12":

@@ -83,22 +83,22 @@ class EffectRow(Row, table=True):
     run_id: UUID
     number: BigInt
     tenant_id: UUID
-    run: Text
-    identity: Text
+    run: TextOrNull
+    identity: TextOrNull
     idem_key: TextOrNull
     tool: Text
     contract_id: UUID
     presented_contract_id: UUID
     contract_digest: Text
     effect_class: Text
-    capabilities: Annotated[list[str], column(ARRAY(sqlalchemy.Text))]
-    credential_version: int
-    principal: Text
+    capabilities: Annotated[list[str] | None, column(ARRAY(sqlalchemy.Text))]
+    credential_version: int | None
+    principal: TextOrNull
     origin: Text
     arguments: Text
-    key_id: Text
-    request_fingerprint: bytes
-    operation_fingerprint: bytes
+    key_id: TextOrNull
+    request_fingerprint: bytes | None
+    operation_fingerprint: bytes | None
     planned_at: Moment
     policy: TextOrNull
     policy_revision: int | None

@@ -36,6 +36,23 @@ class Asker:
     is_publisher: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a provider answered, and the link to the next page that its `Link` header has."""
+
+    status: int
+    body: bytes
+    link: str | None = None
+
+
+class Fetcher(Protocol):
+    """Whoever can send a provider a GET."""
+
+    async def fetch(self, url: str, http: HttpEvidence, asker: Asker) -> Response | str:
+        """Return the answer, or why there is none."""
+        ...
+
+
 class Source(Protocol):
     """Whoever can be asked about an effect."""
 
@@ -89,20 +106,24 @@ class HttpSource:
         http = contract.evidence.http if contract.evidence else None
         if http is None:
             return None
+        answer = await self.fetch(url_of(http, question), http, asker)
+        if isinstance(answer, str):
+            return Judgement(Answer.UNAVAILABLE, answer)
+        return judge(contract, question, answer.status, answer.body)
+
+    async def fetch(self, url: str, http: HttpEvidence, asker: Asker) -> Response | str:
+        """Return the answer to a GET, or why there is none.
+
+        ``http`` says the rest: headers, secret and timeout.
+        """
         try:
             # The client's own timeout is for each read: an answer could drip in for ever.
             async with asyncio.timeout(http.timeout_seconds):
-                answer = await self._fetch(httpx.URL(url_of(http, question)), http, asker)
+                return await self._fetch(httpx.URL(url), http, asker)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as fault:
-            return Judgement(Answer.UNAVAILABLE, f"not reached: {type(fault).__name__}")
-        if isinstance(answer, str):
-            return Judgement(Answer.UNAVAILABLE, answer)
-        return judge(contract, question, *answer)
+            return f"not reached: {type(fault).__name__}"
 
-    async def _fetch(
-        self, url: httpx.URL, http: HttpEvidence, asker: Asker
-    ) -> tuple[int, bytes] | str:
-        """Return the status and body of an answer, or why none was asked for."""
+    async def _fetch(self, url: httpx.URL, http: HttpEvidence, asker: Asker) -> Response | str:
         place, port = _place(url), _port(url)
         if place not in self._hosts:
             return "the host is not in the list of evidence hosts"
@@ -137,7 +158,7 @@ class HttpSource:
 
     async def _fetch_at(
         self, address: Address, url: httpx.URL, headers: httpx.Headers
-    ) -> tuple[int, bytes] | str:
+    ) -> Response | str:
         # To this very address: a name that is resolved again may lead elsewhere. The name is still
         # what the provider is called by, and what its certificate must be for; and so the
         # connection ends with the answer, lest another name at this address be asked over it.
@@ -162,7 +183,7 @@ class HttpSource:
                 body += chunk
                 if len(body) > _BODY_BYTES_MAX:
                     return "the answer is too large"
-        return response.status_code, body
+        return Response(response.status_code, body, response.links.get("next", {}).get("url"))
 
 
 def place_of(contract: Contract) -> str:

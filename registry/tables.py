@@ -27,6 +27,12 @@ class ContractContentRow(Row, table=True):
     __table_args__ = (
         PrimaryKeyConstraint("tenant_id", "contract_digest"),
         ForeignKeyConstraint(["tenant_id"], ["tenant.tenant_id"]),
+        Index(
+            "contract_content_listing_idx",
+            "tenant_id",
+            "contract_digest",
+            postgresql_where=sqlalchemy.text("document LIKE '%\"listing\":%'"),
+        ),
         by_transaction(),
     )
 

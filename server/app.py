@@ -37,6 +37,7 @@ from kernel.http import ScopeDep, allow
 from kernel.roles import Permission
 from kernel.scope import Connection
 from ledger.store import standings
+from reconciler.store import reach
 from server import problems
 from server.bootstrap import DEFAULT_TENANT
 from server.gatehouse import Gatehouse, Metrics
@@ -174,6 +175,7 @@ def _add_own_routes(router: APIRouter) -> None:
             raise Forbidden(f"The metrics are for the tenant {DEFAULT_TENANT}.")
         shown: Metrics = request.app.state.metrics
         shown.show_open(await scope.transact(standings))
+        shown.show_listings(await scope.transact(reach))
         return Response(generate_latest(shown.registry), media_type=CONTENT_TYPE_LATEST)
 
 

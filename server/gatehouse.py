@@ -15,6 +15,7 @@ from access.token import bearer_token, token_hash
 from kernel.scope import Caller, Scope
 from ledger.state import OPEN, State
 from ledger.store import Standing
+from reconciler.store import Reach
 from server.limits import Buckets, Limits, origin_of
 from server.problems import problem
 from tallystick.canonical import Json
@@ -69,6 +70,25 @@ class Metrics:
             "Since when the effect is in doubt that is so for the longest, in Unix time, or 0.",
             registry=self.registry,
         )
+
+        self._listed = Gauge(
+            "tallystick_listed_items",
+            "What providers listed so far, of all tenants: all items, orphans, and what is passed"
+            " over.",
+            ("what",),
+            registry=self.registry,
+        )
+        self._read_until = Gauge(
+            "tallystick_listings_read_until_seconds",
+            "Until when the listing has been read that is the furthest behind, in Unix time, or 0.",
+            registry=self.registry,
+        )
+
+    def show_listings(self, reach: Reach) -> None:
+        """Set how far the listings of providers have been read, as it was just read."""
+        for what in ("listed", "orphans", "ignored"):
+            self._listed.labels(what).set(getattr(reach, what))
+        self._read_until.set(reach.until.timestamp() if reach.until else 0)
 
     def show_open(self, standings: Sequence[Standing]) -> None:
         """Set how many effects are open, as it was just read."""

@@ -18,6 +18,7 @@ import httpx
 from audit.service import Sealer
 from kernel.keys import KeyRing
 from reconciler.plugins import Plugins
+from reconciler.reverse import ReverseSweeper
 from reconciler.schedule import scheduled
 from reconciler.sources import HttpSource, Sources
 from reconciler.sweep import Sweeper
@@ -131,16 +132,20 @@ async def reconciling(service: Service) -> AsyncGenerator[Sweeper]:
     # How many questions are open, the lanes say: with a limit here too, one would wait for another.
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(trust_env=False, limits=limits) as client:
+        transact, keys = service.database.transact, service.keys
+        http = HttpSource(client, settings.hosts, secrets)
+        actor = f"reconciler:{socket.gethostname()}:{os.getpid()}"
         sweeper = Sweeper(
-            transact=service.database.transact,
-            keys=service.keys,
-            source=Sources(HttpSource(client, settings.hosts, secrets), Plugins.installed()),
-            actor=f"reconciler:{socket.gethostname()}:{os.getpid()}",
+            transact=transact,
+            keys=keys,
+            source=Sources(http, Plugins.installed()),
+            actor=actor,
             draw=random.random,
         )
         async with scheduled(
             sweeper,
-            Sealer(service.database.transact, service.keys),
+            ReverseSweeper(transact, keys, http, actor, settings.reverse_sweep_seconds),
+            Sealer(transact, keys),
             sweep_seconds=settings.sweep_seconds,
             seal_seconds=settings.seal_seconds,
         ):

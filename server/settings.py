@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     sweep_seconds: float = Field(
         default=1, gt=0, description="How often the reconciler looks for work."
     )
+    reverse_sweep_seconds: float = Field(
+        default=300, gt=0, description="How often the listings of providers are read."
+    )
     seal_seconds: float = Field(
         default=10, gt=0, description="How often what was written is sealed for the audit."
     )

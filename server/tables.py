@@ -8,6 +8,7 @@ import access.tables
 import audit.tables
 import ledger.tables
 import ledger.tables_gates
+import reconciler.tables
 import registry.tables
 from kernel.tables import Row, Text, TransactionTime
 
@@ -23,7 +24,14 @@ class ServiceKeyRow(Row, table=True):
 
 
 # Importing them has declared their tables.
-_OTHERS: Final = (access.tables, audit.tables, registry.tables, ledger.tables, ledger.tables_gates)
+_OTHERS: Final = (
+    access.tables,
+    audit.tables,
+    registry.tables,
+    ledger.tables,
+    ledger.tables_gates,
+    reconciler.tables,
+)
 
 SCHEMA: Final[MetaData] = Row.metadata
 """Every table of the service."""

@@ -125,3 +125,23 @@ def http_evidence(port: int, **changes: Any) -> dict[str, Any]:
             "match": {"/amount_cents": "/amount_cents"},
         },
     } | changes
+
+
+def http_listing(port: int, **changes: Any) -> dict[str, Any]:
+    """Return how the reference provider lists its invoices."""
+    return {
+        "url": f"http://127.0.0.1:{port}/bookings?limit=2&since={{since_unix}}",
+        "timeout_seconds": 2,
+        "items": "/bookings",
+        "next": "/next",
+        "parameter": "after",
+        "where": {"/kind": "invoices"},
+        "id": "/effect_id",
+        "state": "/status",
+        "applied": ["booked"],
+        "rejected": ["declined"],
+        "in_progress": ["pending"],
+        "reference": "/reference",
+        "bind": {"pointer": "/idempotency_key", "equals": "idempotency_key"},
+        "match": {"/body/amount_cents": "/amount_cents"},
+    } | changes

@@ -7,6 +7,7 @@ only after that commit.
 from ledger.service.approvals import approval_id, approvals_of, approve, approved_of, reject
 from ledger.service.dispatch import dispatch
 from ledger.service.gates import note_refused
+from ledger.service.listing import take_listed
 from ledger.service.migrate import migrate
 from ledger.service.people import (
     Quarantined,
@@ -49,6 +50,7 @@ __all__ = [
     "retry",
     "sent_arguments",
     "set_subject",
+    "take_listed",
     "trace_of",
     "view_of",
     "withdraw",

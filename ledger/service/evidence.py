@@ -14,9 +14,10 @@ from ledger.identity import NUMBER_MAX, EffectId
 from ledger.judgement import Judgement, judge_body
 from ledger.service import approvals
 from ledger.service.view import Ledger, View, contract_of, found, sent_arguments, view_of
+from ledger.state import State
 from tallystick.canonical import Json, Missing, resolve_pointer, values_in
 from tallystick.errors import InvalidRequest, NotFound, TooLarge
-from tallystick.provider import WebhookEvidence
+from tallystick.provider import EvidenceAnswer, WebhookEvidence
 from tallystick.schema import REDACTED
 
 _log = logging.getLogger("tallystick.ledger")
@@ -110,7 +111,7 @@ async def receive(ledger: Ledger, message: Message) -> None:
 async def _receive(
     ledger: Ledger, effect: Effect, webhook: WebhookEvidence, message: Message
 ) -> None:
-    judgement = await _judge(ledger, effect, webhook, message.body)
+    judgement = await judge(ledger, effect, webhook.answer, message.body)
     told = Told(
         source=evidence.webhook(message.source),
         answer=judgement.answer,
@@ -122,8 +123,9 @@ async def _receive(
     await take(ledger, effect, told)
 
 
-async def _judge(ledger: Ledger, effect: Effect, webhook: WebhookEvidence, body: Json) -> Judgement:
-    form, arguments = webhook.answer, await sent_arguments(ledger, effect)
+async def judge(ledger: Ledger, effect: Effect, form: EvidenceAnswer, body: Json) -> Judgement:
+    """Judge what a provider says unasked, by what is still known of the arguments."""
+    arguments = await sent_arguments(ledger, effect)
     if await ledger.store.sealed(effect.id) is None:
         # What was sensitive is gone once an effect is closed, and cannot be compared any more.
         kept = {
@@ -135,8 +137,11 @@ async def _judge(ledger: Ledger, effect: Effect, webhook: WebhookEvidence, body:
     return judge_body(form, arguments, body)
 
 
-async def take(ledger: Ledger, effect: Effect, told: Told) -> None:
-    """Keep what was said of an effect, and do what it does to an effect in this state."""
+async def take(ledger: Ledger, effect: Effect, told: Told) -> bool:
+    """Keep what was said of an effect, and do what it does to an effect in this state.
+
+    Returns whether that was new.
+    """
     held = await ledger.store.hold(effect.id)
     attempts = await ledger.store.attempts(effect.id)
     before: OpenEffect | Outcome | None = held.open
@@ -147,34 +152,40 @@ async def take(ledger: Ledger, effect: Effect, told: Told) -> None:
         before = held.open or (await ledger.store.outcomes(effect.id))[-1]
     assert before is not None
     fence = before.fence if told.fence is None else told.fence
-    heard = await ledger.store.evidence(effect.id)
-    is_new = evidence.is_new(
-        heard, source=told.source, answer=told.answer, fence=fence, evidence_id=told.evidence_id
-    )
-    if not is_new or any(_facts(one) == _facts(told) for one in heard):
-        return
-    await keep(ledger, effect, told, fence=fence, now=held.read_at)
     state = before.state if isinstance(before, OpenEffect) else before.status
     act = evidence.act(
         state, effect.effect_class, len(attempts), source=told.source, answer=told.answer
     )
-    reason = str(told)
+    if not await _is_new(ledger, effect, told, fence, (state, act)):
+        return False
+    await keep(ledger, effect, told, fence=fence, now=held.read_at)
+    await _do(ledger, effect, told, act, before, attempts, held.read_at)
+    return True
+
+
+async def _do(
+    ledger: Ledger,
+    effect: Effect,
+    told: Told,
+    act: Act,
+    before: OpenEffect | Outcome,
+    attempts: Sequence[Attempt],
+    now: datetime,
+) -> None:
+    actor, reason = told.source, str(told)
     match act, before:
         case Act.WAKE, _:
             await ledger.store.wake(effect.id)
         case Act.DOUBT, OpenEffect():
-            step = settlement.doubted(before, actor=told.source, reason=reason, now=held.read_at)
+            step = settlement.doubted(before, actor=actor, reason=reason, now=now)
             await ledger.store.advance(effect, step)
-        case Act.REOPEN, OpenEffect():
-            # It happened without us, and is not to happen again: no worker gets it any more.
-            step = admission.stopped(before, actor=told.source, reason=reason, now=held.read_at)
+        case Act.STOP, OpenEffect():
+            step = admission.stopped(before, actor=actor, reason=reason, now=now)
             await ledger.store.advance(effect, step)
-            await approvals.close(
-                ledger, effect, actor=told.source, reason=reason, now=held.read_at
-            )
-            await _reopen(ledger, effect, attempts, told, held.read_at)
-        case Act.REOPEN, _:
-            await _reopen(ledger, effect, attempts, told, held.read_at)
+            await approvals.close(ledger, effect, actor=actor, reason=reason, now=now)
+            await _reopen(ledger, effect, attempts, told, now)
+        case Act.REOPEN, Outcome():
+            await _reopen(ledger, effect, attempts, told, now)
         case _:
             pass
 
@@ -219,6 +230,20 @@ async def keep(
         now,
         told.detail,
     )
+
+
+async def _is_new(
+    ledger: Ledger, effect: Effect, told: Told, fence: int, now: tuple[State, Act]
+) -> bool:
+    """Tell whether this was not kept before: a listing repeats everything, and others may."""
+    heard = await ledger.store.evidence(effect.id)
+    if told.source == evidence.LISTING:
+        reference = told.provider_reference
+        return evidence.is_news(heard, *now, answer=told.answer, provider_reference=reference)
+    is_new = evidence.is_new(
+        heard, source=told.source, answer=told.answer, fence=fence, evidence_id=told.evidence_id
+    )
+    return is_new and all(_facts(one) != _facts(told) for one in heard)
 
 
 def _facts(one: Evidence | Told) -> tuple[str, str, datetime, str, str | None]:

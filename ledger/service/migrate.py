@@ -6,6 +6,7 @@ from ledger import quarantine
 from ledger.effect import Effect, OpenEffect, first_step
 from ledger.identity import EffectId, number_of
 from ledger.service import approvals
+from ledger.service.people import known_of
 from ledger.service.plan import (
     PlanRequest,
     first_steps,
@@ -54,8 +55,7 @@ async def migrate(ledger: Ledger, effect_id: EffectId, version: str, reason: str
                 f"Effect {effect_id} is closed.", facts={"effect_id": str(effect_id)}
             )
         return done
-    answers = [one.answer for one in await ledger.store.evidence(effect_id)]
-    why_not = quarantine.why_no_migration(held.open, answers)
+    why_not = quarantine.why_no_migration(held.open, await known_of(ledger, effect))
     if why_not is None and entry.contract_id == effect.contract_id:
         why_not = f"It is recorded with {effect.tool}@{effect.version} already."
     if why_not is not None:

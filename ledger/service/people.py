@@ -51,7 +51,7 @@ async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -
     """
     effect, before, contract, now = await held_open(ledger, effect_id)
     last = await ledger.quarantine.last_word(effect_id)
-    known = await _known(ledger, effect)
+    known = await known_of(ledger, effect)
     decision = quarantine.resolve(before, contract, resolution, last, known, now)
     if decision.word is not None:
         await ledger.quarantine.append(effect_id, decision.word)
@@ -67,13 +67,17 @@ async def resolve(ledger: Ledger, effect_id: EffectId, resolution: Resolution) -
     return await view_of(ledger, effect)
 
 
-async def _known(ledger: Ledger, effect: Effect) -> Known:
+async def known_of(ledger: Ledger, effect: Effect) -> Known:
+    """Return what is known of an effect beside where it is."""
     # Needs no lock: what a queue brings for a retired version is the only work that it has.
     entry = await ledger.registry.entry_by_id(effect.contract_id)
     evidence = await ledger.store.evidence(effect.id)
     was_closed = bool(await ledger.store.outcomes(effect.id))
-    refusal = await final_refusal(ledger, effect)
-    return Known(entry.lifecycle, evidence, was_closed, refusal.detail if refusal else None)
+    # What nobody knows as what it was sent is not sent again.
+    refusal = None if effect.is_orphan else await final_refusal(ledger, effect)
+    return Known(
+        entry.lifecycle, evidence, was_closed, effect.is_orphan, refusal and refusal.detail
+    )
 
 
 async def _keep(
@@ -175,7 +179,7 @@ async def in_quarantine(
             facts={"effect_id": str(effect_id)},
         )
     one = await _quarantined(ledger, view)
-    known = await _known(ledger, view.effect)
+    known = await known_of(ledger, view.effect)
     now = (await ledger.store.look(effect_id)).read_at
     return one, quarantine.choices(before, view.contract, known, now)
 

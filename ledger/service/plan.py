@@ -119,18 +119,7 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
 
     It stays on its recorded contract, whatever version is presented now.
     """
-    again = operation_fingerprint(
-        await contract_of(ledger, found),
-        request.arguments,
-        tenant_id=ledger.caller.tenant_id,
-        keys=ledger.keys,
-        key_id=found.key_id,
-    )
-    same_name = request.key is not None or found.identity == name
-    same_kind = (found.origin == LOOK_UP) == (request.origin == LOOK_UP)
-    same_tool = found.tool == request.reference.name
-    same_call = hmac.compare_digest(again.digest, found.operation_fingerprint)
-    if not (same_name and same_kind and same_tool and same_call):
+    if not await _is_same_call(ledger, request, found, name):
         raise EffectConflict(
             f"Effect {found.id} is recorded for another call.",
             facts={"effect_id": str(found.id), "run": found.run},
@@ -149,6 +138,25 @@ async def _plan_existing(ledger: Ledger, request: PlanRequest, found: Effect, na
             facts={"effect_id": str(found.id), "recorded_version": found.version},
         )
     return await dispatch(ledger, found.id, request.worker)
+
+
+async def _is_same_call(ledger: Ledger, request: PlanRequest, found: Effect, name: str) -> bool:
+    same_tool = found.tool == request.reference.name
+    if found.is_orphan:
+        # Its number is that of this name, and as what it was sent nobody knows. It waits for a
+        # person, and is never sent again.
+        return same_tool
+    again = operation_fingerprint(
+        await contract_of(ledger, found),
+        request.arguments,
+        tenant_id=ledger.caller.tenant_id,
+        keys=ledger.keys,
+        key_id=found.key_id,
+    )
+    same_name = request.key is not None or found.identity == name
+    same_kind = (found.origin == LOOK_UP) == (request.origin == LOOK_UP)
+    same_call = hmac.compare_digest(again.digest, found.operation_fingerprint)
+    return same_name and same_kind and same_tool and same_call
 
 
 async def _plan_new(

@@ -1,7 +1,9 @@
 """What was said of effects: how it is kept and read, and who is woken by it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -10,6 +12,7 @@ from kernel.ids import new_uuid7
 from kernel.scope import Connection
 from ledger.effect import Evidence
 from ledger.identity import EffectId
+from ledger.listing import Found, KnownRun
 from ledger.store.rows import key_of
 
 
@@ -88,6 +91,38 @@ class EvidenceRows:
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
             (f"tallystick.effect {effect_id}",),
         )
+
+    async def known_run(self, run_id: UUID, tool: str) -> KnownRun:
+        """Return what is known of the run of an effect that is not recorded.
+
+        Whether another tenant has the run is for the ledger alone to know.
+        """
+        cursor = await self._connection.execute(
+            """
+            SELECT run_standing(%(run_id)s),
+                   (SELECT run FROM effect WHERE run_id = %(run_id)s AND run IS NOT NULL LIMIT 1),
+                   (SELECT contract_id FROM run_tool WHERE run_id = %(run_id)s AND tool = %(tool)s)
+            """,
+            {"run_id": run_id, "tool": tool},
+        )
+        row: Any = await cursor.fetchone()
+        return KnownRun(Found(row[0]) if row[0] else None, row[1], row[2])
+
+    async def orphans_waiting(self, contract_ids: Sequence[UUID], most: int) -> int:
+        """Return how many orphans of some versions wait for a person, as far as ``most``."""
+        cursor = await self._connection.execute(
+            """
+            SELECT count(*)
+              FROM (SELECT
+                      FROM effect_open AS open
+                      JOIN effect USING (run_id, number)
+                     WHERE open.contract_id = ANY (%s) AND effect.origin = 'listing'
+                     LIMIT %s) AS orphan
+            """,
+            (list(contract_ids), most),
+        )
+        row: Any = await cursor.fetchone()
+        return row[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Between the ledger's rows and its values: one function each way for each table. Pure."""
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -19,8 +19,22 @@ def key_of(effect_id: EffectId) -> tuple[UUID, int]:
     return effect_id.run_id, effect_id.number
 
 
+# What nobody knows of an orphan is NULL in its row, and empty in its value.
+_UNKNOWN: Final[Values] = {
+    "run": "",
+    "identity": "",
+    "capabilities": (),
+    "credential_version": 0,
+    "principal": "",
+    "key_id": "",
+    "request_fingerprint": b"",
+    "operation_fingerprint": b"",
+}
+
+
 def effect_of(row: Values) -> Effect:
     """Read an effect."""
+    row |= {name: empty for name, empty in _UNKNOWN.items() if row[name] is None}
     row["id"] = EffectId(row.pop("run_id"), row.pop("number"))
     if row["supersedes"] is not None:
         row["supersedes"] = EffectId(row["id"].run_id, row["supersedes"])
@@ -61,7 +75,8 @@ def outcome_of(row: Values) -> Outcome:
 
 def effect_values(effect: Effect) -> Values:
     """Write an effect."""
-    return {
+    unknown = _UNKNOWN if effect.is_orphan else {}
+    values = {
         "run_id": effect.id.run_id,
         "number": effect.id.number,
         "run": effect.run,
@@ -85,6 +100,7 @@ def effect_values(effect: Effect) -> Values:
         "policy_revision": effect.policy_revision,
         "supersedes": effect.supersedes.number if effect.supersedes else None,
     }
+    return values | {name: None for name in unknown if not values[name]}
 
 
 def step_values(step: Step) -> Values:

@@ -27,7 +27,7 @@ class TraceEntry:
     rule: str | None
     policy: str | None
     policy_revision: int | None
-    principal: str
+    principal: str | None
 
 
 @dataclass(frozen=True, slots=True)

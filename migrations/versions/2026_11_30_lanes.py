@@ -9,7 +9,7 @@ Revision ID: 0015
 from alembic import op
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 
 _INDEXES = """
 CREATE INDEX effect_open_tenant_id_contract_id_due_at_idx ON effect_open (tenant_id, contract_id, due_at)

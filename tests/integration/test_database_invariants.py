@@ -59,6 +59,7 @@ MAY = {
     "event": "SELECT INSERT",
     "gate_refusal": "SELECT INSERT",
     "legal_transition": "SELECT",
+    "listing_progress": "SELECT INSERT",
     "pin": "SELECT INSERT DELETE",
     "policy_assignment": "SELECT INSERT DELETE",
     "policy_head": "SELECT INSERT",
@@ -93,6 +94,7 @@ MAY_UPDATE = {
     "credential_binding": "version attested_at attested_by",
     "effect_open": "state fence attempt worker_id nonce due_at first_dispatched_at unknown_since"
     " unaccounted checks reason",
+    "listing_progress": "fence due_at since began_at cursor failures listed orphans ignored",
     "pin": "expires_at",
     "policy_assignment": "policy assigned_at assigned_by",
     "policy_head": "revision",
@@ -110,7 +112,9 @@ MAY_CALL = {
     "current_timeline()",
     "effects_open()",
     "ensure_partitions(integer)",
+    "listings_read()",
     "note_sealed()",
+    "run_standing(uuid)",
     "share_of(uuid)",
     "shared_contracts(text,text)",
     "shares_offered()",
@@ -118,6 +122,7 @@ MAY_CALL = {
     "contracts_due(integer)",
     "tenants_due(integer)",
     "tenants_left_behind(integer)",
+    "tenants_listing()",
     "tenants_to_seal()",
     "uuid_at(timestamp with time zone)",
 }
@@ -214,6 +219,7 @@ def registry_rows(effect: Effect) -> dict[str, Row]:
         "registry_event": tenant
         | {"event_id": uuid4(), "kind": "publish", "subject": "x", "actor": "admin"},
         "audit_seal": tenant | seal_row(effect.tenant_id),
+        "listing_progress": tenant | {"listing": "sha256:", "since": AT},
     }
 
 
@@ -474,6 +480,21 @@ QUARANTINED = [
     insert("event", transition="T10", to_state="QUARANTINED"),
     insert("effect_open", state="QUARANTINED"),
 ]
+# What nobody knows of an effect that the provider alone has.
+NOT_KNOWN = dict.fromkeys(
+    (
+        "run",
+        "identity",
+        "capabilities",
+        "credential_version",
+        "principal",
+        "key_id",
+        "request_fingerprint",
+        "operation_fingerprint",
+    )
+)
+LISTED = insert("effect", origin="listing", **NOT_KNOWN)
+ORPHAN = [LISTED, *QUARANTINED[1:]]
 PROPOSED = [*QUARANTINED, insert("resolution_event")]
 
 # --- a database with two tenants ------------------------------------------------------------------
@@ -734,6 +755,25 @@ FORBIDDEN: list[tuple[str, list[Write], str, list[Write], tuple[type[Exception],
                 WHOLE,
             ),
         )
+    ),
+    ("an orphan planned", [], "IDEMPOTENT", [LISTED, *PLANNED[1:]], WHOLE),
+    (
+        "an orphan to be sent",
+        ORPHAN,
+        "IDEMPOTENT",
+        step("T11", "QUARANTINED", "RETRYABLE", 1),
+        WHOLE,
+    ),
+    (
+        "an orphan given up",
+        ORPHAN,
+        "IDEMPOTENT",
+        [
+            event("T8", "QUARANTINED", "CANCELLED", 1),
+            close,
+            insert("effect_outcome", fence=1, status="CANCELLED"),
+        ],
+        WHOLE,
     ),
     (
         "PURE unknown",
@@ -1247,6 +1287,9 @@ CHECKS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "effect_open_state_is_open_check": ("effect_open", {"state": "SUCCEEDED"}),
     "effect_open_waiting_is_due_check": ("effect_open", {"state": "UNKNOWN"}),
+    "effect_orphan_says_what_is_unknown_check": ("effect", {"principal": None}),
+    "listing_progress_counts_are_not_negative_check": ("listing_progress", {"failures": -1}),
+    "listing_progress_cursor_is_of_a_pass_check": ("listing_progress", {"cursor": "7"}),
     "effect_origin_is_known_check": ("effect", {"origin": "nowhere"}),
     "effect_outcome_revision_is_positive_check": ("effect_outcome", {"revision": 0}),
     "effect_outcome_status_is_closed_check": ("effect_outcome", {"status": "PLANNED"}),

@@ -11,10 +11,12 @@ from ledger.evidence import Answer
 from ledger.judgement import Judgement
 from ledger.store import LedgerStore
 from reconciler.lanes import CONTRACT_MAX, TENANT_MAX
+from reconciler.reverse import ReverseSweeper
 from reconciler.schedule import scheduled
 from reconciler.sources import Asker
 from reconciler.store import contracts_due, tenants_due
 from tallystick.evidence_source import EvidenceQuestion
+from tallystick.provider import HttpEvidence
 from tallystick.tool_contract import Contract
 from tests.api import Api
 from tests.builders import a_contract, http_evidence
@@ -42,6 +44,9 @@ class Source:
             finally:
                 del self.waiting[question.effect_id]
         return Judgement(Answer.APPLIED, "it is there")
+
+    async def fetch(self, url: str, http: HttpEvidence, asker: Asker) -> str:
+        return f"nobody lists anything at {url}"
 
     def recover(self) -> None:
         self.hangs = lambda _: False
@@ -76,7 +81,8 @@ async def reconciling(api: Api, source: Source) -> AsyncGenerator[None]:
     database, keys = api.app.state.database, api.app.state.keys
     sweeper = sweeper_of(api, source).sweeper
     sealer = Sealer(database.transact, keys)
-    async with scheduled(sweeper, sealer, sweep_seconds=0.1, seal_seconds=3600):
+    reverse = ReverseSweeper(database.transact, keys, source, sweeper.actor, interval_seconds=3600)
+    async with scheduled(sweeper, reverse, sealer, sweep_seconds=0.1, seal_seconds=3600):
         yield
     assert source.waiting == {}
 

@@ -130,6 +130,11 @@ class Settling:
             reference=reference,
         )
         reason = f"{source} says {answer}"
+        if act is Act.STOP:
+            assert before is not None
+            store.advance(record, stopped(before, actor=source, reason=reason, now=now))
+            close_approval(store, record, source, reason, now)
+            act = Act.REOPEN
         match act:
             case Act.KEEP:
                 pass

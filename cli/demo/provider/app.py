@@ -234,12 +234,13 @@ async def bookings(
     provider: At,
     request: Request,
     after: int = 0,
+    since: float = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> Response:
     """List, for whoever looks for bookings that it has no record of."""
 
     def page(as_of: float) -> Row:
-        found = provider.books.page(after, limit, as_of=as_of)
+        found = provider.books.page(after, limit, since=since, as_of=as_of)
         return {"bookings": found, "next": found[-1]["number"] if len(found) == limit else None}
 
     return await _look_up(provider, request, page)

@@ -144,11 +144,11 @@ class Books:
         shown = _shown(row, as_of) if row else None
         return shown if shown and shown["reference"] == reference else None
 
-    def page(self, after: int, limit: int, *, as_of: float) -> list[Row]:
-        """Return what has a higher number as it was at a time, oldest first."""
+    def page(self, after: int, limit: int, *, since: float, as_of: float) -> list[Row]:
+        """Return what came since a time and has a higher number, as it was at another, in order."""
         rows = self._all(
-            "SELECT * FROM booking WHERE number > ? AND at <= ? ORDER BY number LIMIT ?",
-            *(after, as_of, limit),
+            "SELECT * FROM booking WHERE number > ? AND at BETWEEN ? AND ? ORDER BY number LIMIT ?",
+            *(after, since, as_of, limit),
         )
         return [_shown(row, as_of) for row in rows]
 

@@ -160,22 +160,32 @@ def _check_evidence(fields: Mapping[str, Any]) -> None:
                     f"it belongs to the source {source}, and the contract names another",
                     pointer=pointer_join("evidence", part),
                 )
-    if "http" not in evidence:
-        return
-    if _NAMES_A_USER.match(evidence["http"]["url"]):
+    for part in ("http", "listing"):
+        if _NAMES_A_USER.match(evidence.get(part, {}).get("url", "")):
+            raise InvalidContract(
+                "the address names a user, for every reader to see: a secret goes in a credential"
+                " slot",
+                pointer=pointer_join("evidence", part, "url"),
+            )
+    if "listing" in evidence and fields["effect_class"] == EffectClass.PURE:
         raise InvalidContract(
-            "the address names a user, for every reader to see: a secret goes in a credential slot",
-            pointer="/evidence/http/url",
+            "a PURE tool leaves nothing that a provider could list", pointer="/evidence/listing"
         )
-    if "idempotency" in fields:
-        return
-    bind = evidence["answer"].get("bind", {})
-    for asks_by_key, pointer in (
-        ("{idempotency_key}" in evidence["http"]["url"], "/evidence/http/url"),
-        (bind.get("equals") == "idempotency_key", "/evidence/answer/bind/equals"),
-    ):
-        if asks_by_key:
-            raise InvalidContract("the contract has no idempotency key to ask by", pointer=pointer)
+    if "idempotency" not in fields:
+        _check_no_key(evidence)
+
+
+def _check_no_key(evidence: Mapping[str, Any]) -> None:
+    if "{idempotency_key}" in evidence.get("http", {}).get("url", ""):
+        raise InvalidContract(
+            "the contract has no idempotency key to ask by", pointer="/evidence/http/url"
+        )
+    for part in ("answer", "listing"):
+        if evidence.get(part, {}).get("bind", {}).get("equals") == "idempotency_key":
+            raise InvalidContract(
+                "the contract has no idempotency key to ask by",
+                pointer=pointer_join("evidence", part, "bind", "equals"),
+            )
 
 
 def dialect_of(fields: Mapping[str, Any]) -> str:

@@ -183,6 +183,48 @@ class WebhookEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class ListingEvidence:
+    """How the provider lists what it has. Pointers are JSON Pointers into a page, or into an item.
+
+    The next page is named by the page (``next``), by its last item (``last``), or else by the
+    response's `Link` header (RFC 8288).
+
+    Args:
+        http: The request for the first page, its URL a template with `{since}` or `{since_unix}`.
+        items: Where the items stand in a page.
+        next: Where a page names the next one.
+        last: Where the last item of a page has what names the next one.
+        parameter: The query parameter that takes that name; None where it is a link.
+        where: Pointers into an item, each with what stands there if it is this tool's.
+        id: Where an item repeats the effect's id, as the worker sent it along.
+        answer: How to read the rest of an item.
+    """
+
+    http: HttpEvidence
+    items: str
+    next: str | None
+    last: str | None
+    parameter: str | None
+    where: Mapping[str, Json]
+    id: str
+    answer: EvidenceAnswer
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "ListingEvidence":
+        """Read the contract's `evidence.listing`."""
+        return cls(
+            http=HttpEvidence.of(document),
+            items=document["items"],
+            next=document.get("next"),
+            last=document.get("last"),
+            parameter=document.get("parameter"),
+            where=document.get("where", {}),
+            id=document["id"],
+            answer=EvidenceAnswer.of(document),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """How the provider tells whether an effect took place.
 
@@ -194,6 +236,7 @@ class Evidence:
         answer: How to read the answer to it.
         plugin: The plug-in, of the source `plugin`.
         webhook: How the provider's own messages are read, beside any source.
+        listing: How the provider lists what it has, beside any source.
     """
 
     source: Literal["http", "plugin", "webhook"]
@@ -203,6 +246,7 @@ class Evidence:
     answer: EvidenceAnswer | None
     plugin: PluginEvidence | None
     webhook: WebhookEvidence | None
+    listing: ListingEvidence | None
 
     @property
     def timeout_seconds(self) -> float:
@@ -215,6 +259,7 @@ class Evidence:
         """Read the contract's `evidence`."""
         http, plugin = document.get("http"), document.get("plugin")
         answer, webhook = document.get("answer"), document.get("webhook")
+        listing = document.get("listing")
         return cls(
             source=document["source"],
             consistency=document.get("consistency", "eventual"),
@@ -223,4 +268,5 @@ class Evidence:
             answer=EvidenceAnswer.of(answer) if answer else None,
             plugin=PluginEvidence.of(plugin) if plugin else None,
             webhook=WebhookEvidence.of(webhook) if webhook else None,
+            listing=ListingEvidence.of(listing) if listing else None,
         )

@@ -154,6 +154,8 @@ def test_a_reverse_sweep_reads_all_of_it_in_pages(provider: httpx.Client):
     first = provider.get("/bookings", params={"limit": 2}).json()
     rest = provider.get("/bookings", params={"limit": 2, "after": first["next"]}).json()
     numbers = [one["number"] for page in (first, rest) for one in page["bookings"]]
+    last = provider.get("/bookings", params={"since": rest["bookings"][-1]["at"]}).json()
+    assert [one["number"] for one in last["bookings"]] == numbers[-1:]
     assert (numbers, rest["next"]) == ([1, 2, 3], None)
 
 

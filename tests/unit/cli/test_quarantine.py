@@ -117,6 +117,24 @@ def test_one_look_is_enough_to_decide(run, wire):
     assert "effects retry" not in shown, "what is not allowed is not suggested"
 
 
+def test_what_nobody_knows_of_an_orphan_is_not_made_up(run, wire):
+    unknown = dict.fromkeys(("run", "effect", "principal"))
+    orphan = SHOWN | unknown | {"cause": "orphan", "attempts": [], "advice": "A record was lost."}
+    wire.answer(f"GET {PATH}", orphan)
+    shown = run("quarantine", "show", EFFECT_ID, env={"COLUMNS": "120"}).stdout
+    assert "not known: it was sent, and the record of that was lost" in shown
+    assert "What the provider tells of it" in shown
+    assert "None" not in shown
+    assert "it was never sent" not in shown
+
+
+def test_work_without_an_attempt_was_never_sent(run, wire):
+    wire.answer(f"GET {PATH}", SHOWN | {"attempts": []})
+    shown = run("quarantine", "show", EFFECT_ID, env={"COLUMNS": "120"}).stdout
+    assert "none: it was never sent" in shown
+    assert "What was to be sent" in shown
+
+
 def test_a_proposal_is_shown_with_who_has_to_agree(run, wire):
     wire.answer(f"GET {PATH}", SHOWN | {"proposal": PROPOSAL})
     shown = run("quarantine", "show", EFFECT_ID, env={"COLUMNS": "120"}).stdout

@@ -1,5 +1,6 @@
 """What evidence amounts to, and what it does to an effect in each state: the whole table."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from uuid import UUID
@@ -7,7 +8,16 @@ from uuid import UUID
 import pytest
 
 from ledger.effect import Evidence
-from ledger.evidence import REPEATS_MAX, Act, Answer, act, bearing, conclusion, is_new
+from ledger.evidence import (
+    REPEATS_MAX,
+    Act,
+    Answer,
+    act,
+    bearing,
+    conclusion,
+    is_new,
+    is_news,
+)
 from ledger.state import State
 from tallystick.effect_class import EffectClass
 
@@ -16,7 +26,7 @@ NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 # Each state, and what each answer does to an effect in it: told once more by hand.
 ACTS = """
                applied absent in_progress rejected unavailable contradicts
-PLANNED        reopen  keep   keep        keep     keep        reopen
+PLANNED        stop    keep   stop        stop     keep        stop
 DISPATCHED     keep    keep   keep        keep     keep        keep
 UNKNOWN        wake    keep   keep        wake     keep        wake
 RECONCILING    keep    keep   keep        keep     keep        keep
@@ -34,7 +44,7 @@ TABLE = {
     for state, *row in ROWS
     for answer, told in zip(HEAD, row, strict=True)
 }
-SOURCES = ("http", "plugin", "webhook:acme", "worker", "late_worker", "person:ada")
+SOURCES = ("http", "plugin", "listing", "webhook:acme", "worker", "late_worker", "person:ada")
 
 
 def test_the_table_is_whole():
@@ -57,7 +67,13 @@ def test_nothing_contradicts_what_changes_nothing(state: State, answer: Answer):
 
 @pytest.mark.parametrize(
     ("source", "reopens"),
-    [("http", True), ("person:ada", True), ("webhook:acme", False), ("late_worker", False)],
+    [
+        ("http", True),
+        ("person:ada", True),
+        ("webhook:acme", False),
+        ("late_worker", False),
+        ("listing", False),
+    ],
 )
 def test_a_refusal_may_be_that_of_an_earlier_attempt(source: str, reopens: bool):
     done = act(State.SUCCEEDED, EffectClass.IDEMPOTENT, 2, source=source, answer=Answer.REJECTED)
@@ -137,3 +153,34 @@ def test_what_was_said_before_an_attempt_says_nothing_of_it_but_that_it_happened
     before = [told(answer, fence=1) for answer in Answer]
     later = [told(answer, fence=5) for answer in Answer]
     assert bearing([*before, *later], 5) == [told("applied", fence=1), *later]
+
+
+# --- what is listed again and again --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "does", "expected"),
+    [
+        (State.SUCCEEDED, Act.KEEP, (False, False)),
+        (State.FAILED, Act.KEEP, (False, False)),
+        (State.FAILED, Act.REOPEN, (True, False)),
+        (State.DISPATCHED, Act.KEEP, (True, False)),
+        (State.UNKNOWN, Act.WAKE, (True, False)),
+        (State.QUARANTINED, Act.KEEP, (True, False)),
+        # What could be sent is stopped, however often that was said.
+        (State.PLANNED, Act.STOP, (True, True)),
+        (State.RETRYABLE, Act.DOUBT, (True, True)),
+    ],
+)
+def test_what_a_listing_repeats_is_no_news(state: State, does: Act, expected: tuple[bool, bool]):
+    def tells(*kept: Evidence) -> bool:
+        return is_news(kept, state, does, answer=Answer.APPLIED, provider_reference="inv_1")
+
+    known = replace(told("applied", "listing"), provider_reference="inv_1")
+    assert (tells(), tells(known)) == expected
+    others = [
+        replace(known, source="http"),
+        replace(known, answer="rejected"),
+        replace(known, provider_reference="inv_2"),
+    ]
+    assert tells(*others) is expected[0]

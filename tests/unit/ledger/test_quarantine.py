@@ -9,6 +9,7 @@ import pytest
 
 from ledger.effect import Ending, Event, Evidence, OpenEffect
 from ledger.evidence import Answer
+from ledger.listing import ORPHANED
 from ledger.quarantine import (
     ADVICE,
     Cause,
@@ -198,6 +199,7 @@ def test_only_a_proposal_stands(status):
         ("IDEMPOTENT", {}, Known(Lifecycle.RETIRED)),
         ("PURE", {}, Known(Lifecycle.RETIRED)),
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, was_closed=True)),
+        ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, is_orphan=True)),
         ("REPLAYABLE", {}, Known(Lifecycle.ACTIVE, [told(Answer.ABSENT), told(Answer.APPLIED)])),
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, [told(Answer.CONTRADICTS)])),
         ("IDEMPOTENT", {}, Known(Lifecycle.ACTIVE, refusal="The credential changed.")),
@@ -229,8 +231,15 @@ def test_why_nothing_is_sent_again(effect_class, changes, known):
 )
 def test_only_what_nobody_ever_had_to_send_goes_to_another_version(state, fence, may):
     before = replace(BEFORE, state=state, fence=fence, attempt=0)
-    assert (why_no_migration(before, [Answer.ABSENT]) is None) == may
-    assert why_no_migration(before, [Answer.APPLIED]), "what happened is not done again"
+    assert (why_no_migration(before, replace(KNOWN, evidence=[told(Answer.ABSENT)])) is None) == may
+    for known in (
+        replace(KNOWN, is_orphan=True),
+        *(
+            replace(KNOWN, evidence=[told(one)])
+            for one in (Answer.APPLIED, Answer.IN_PROGRESS, Answer.REJECTED)
+        ),
+    ):
+        assert why_no_migration(before, known) is not None
     if may:
         step = superseded(before, by="person:ada", reason="moved", now=NOW)
         assert (step.transition, step.to_state) == ("T8", State.CANCELLED)
@@ -256,6 +265,7 @@ def test_every_choice_says_how_many_people_it_takes(effect_class):
     ("transition", "from_state", "reason", "cause"),
     [
         ("T10", "NEW", "contract_retired", Cause.RETIRED),
+        ("T10", "NEW", f"{ORPHANED}: the provider has it", Cause.ORPHAN),
         ("T10", "RETRYABLE", "contract_retired", Cause.NO_ATTEMPT_LEFT),
         ("T8", "RETRYABLE", "not wanted", Cause.GIVEN_UP),
         ("T12", "FAILED", "it was FAILED, and late_worker says applied", Cause.CONTRADICTED),

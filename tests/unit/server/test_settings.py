@@ -60,6 +60,7 @@ def test_what_is_said_is_taken(
         ("TALLYSTICK_APPROVAL_SECONDS", "0"),
         ("TALLYSTICK_APPROVAL_SECONDS", "1e300"),
         ("TALLYSTICK_SWEEP_SECONDS", "-1"),
+        ("TALLYSTICK_REVERSE_SWEEP_SECONDS", "0"),
         ("TALLYSTICK_REQUEST_BYTES_MAX", "0"),
     ],
 )

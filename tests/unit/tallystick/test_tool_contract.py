@@ -671,6 +671,13 @@ def test_every_class_has_traits():
 
 
 WEBHOOK = {"source": "acme", "id": "/id", "state": "/state", "applied": ["paid"]}
+LISTING = {
+    "url": "https://a/all?from={since}",
+    "items": "/data",
+    "id": "/id",
+    "state": "/state",
+    "applied": ["paid"],
+}
 
 
 @pytest.mark.parametrize(
@@ -684,6 +691,25 @@ WEBHOOK = {"source": "acme", "id": "/id", "state": "/state", "applied": ["paid"]
         ({"source": "webhook", "webhook": WEBHOOK | {"bind": {}}}, "/evidence/webhook/bind"),
         ({"source": "webhook", "webhook": WEBHOOK | {"applied": []}}, "/evidence/webhook/applied"),
         ({"source": "webhook", "webhook": WEBHOOK | {"id": "id"}}, "/evidence/webhook/id"),
+        *(
+            (http_evidence(9, listing=LISTING | changes), f"/evidence/listing{pointer}")
+            for changes, pointer in (
+                ({"url": "https://a/{effect_id}"}, "/url"),
+                ({"url": "ftp://a/{since}"}, "/url"),
+                ({"url": "https://me:pw@a/"}, "/url"),
+                ({"items": "data"}, "/items"),
+                ({"applied": []}, "/applied"),
+                ({"where": {"kind": "paid"}}, "/where"),
+                ({"where": {"/kind": None}}, "/where/~1kind"),
+                ({"parameter": "a b"}, "/parameter"),
+                ({"next": "/next", "last": "/id", "parameter": "after"}, ""),
+                ({"last": "/id"}, "/parameter"),
+                ({"bind": {"pointer": "/key", "equals": "run"}}, "/bind/equals"),
+                ({"timeout_seconds": 31}, "/timeout_seconds"),
+                ({"headers": {"A": "\n"}}, "/headers/A"),
+                ({"absent_statuses": [404]}, "/absent_statuses"),
+            )
+        ),
     ],
 )  # fmt: skip
 def test_a_source_of_evidence_says_all_that_it_needs(evidence, pointer):
@@ -709,3 +735,41 @@ def test_messages_may_be_all_the_evidence_or_come_beside_a_look_up():
     plugged = Contract.parse(document).evidence
     assert plugged is not None
     assert plugged.timeout_seconds == 3
+
+
+def test_a_listing_may_stand_beside_any_source():
+    for evidence in (
+        http_evidence(9, listing=LISTING),
+        {"source": "webhook", "webhook": WEBHOOK, "listing": LISTING},
+        {
+            "source": "plugin",
+            "consistency": "eventual",
+            "plugin": {"name": "books"},
+            "listing": LISTING,
+        },
+    ):
+        parsed = Contract.parse(a_contract(evidence=evidence)).evidence
+        assert parsed is not None
+        listing = parsed.listing
+        assert listing is not None
+        assert (listing.http.url, listing.items, listing.id) == (LISTING["url"], "/data", "/id")
+        assert (listing.next, listing.last, listing.parameter) == (None, None, None)
+        assert (listing.answer.applied, listing.answer.bind) == (("paid",), None)
+
+
+@pytest.mark.parametrize(
+    ("effect_class", "listing", "pointer"),
+    [
+        ("PURE", LISTING, "/evidence/listing"),
+        (
+            "NON_RETRYABLE",
+            LISTING | {"bind": {"pointer": "/key", "equals": "idempotency_key"}},
+            "/evidence/listing/bind/equals",
+        ),
+    ],
+)
+def test_a_listing_fits_its_tool(effect_class, listing, pointer):
+    evidence = {"source": "webhook", "webhook": WEBHOOK, "listing": listing}
+    with pytest.raises(InvalidContract) as refused:
+        Contract.parse(a_contract_of(effect_class, evidence=evidence))
+    assert refused.value.pointer == pointer
