@@ -21,7 +21,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test check audit oracle format constraints clean
+.PHONY: help setup demo serve test check audit oracle simulate soak format constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ test: $(READY) $(FUZZER) ## run all tests
 
 oracle: $(READY) ## refute comparisons: make oracle PAIRS=200000 SEED=1
 	@ORACLE_PAIRS=$(PAIRS) ORACLE_SEED=$(SEED) $(BIN)/pytest -n 2 --dist load tests/property/test_compatibility_oracle.py
+
+simulate: $(READY) ## schedules in simulated time: make simulate SCHEDULES=10000 SEED=1
+	@$(BIN)/python -m tests.simulation --schedules $(or $(SCHEDULES),10000) --seed $(or $(SEED),1)
+
+soak: $(READY) ## kill, pause and restart real processes: make soak DURATION=600 SEED=1
+	@$(BIN)/python -m tests.crash --duration $(or $(DURATION),600) --seed $(or $(SEED),1)
 
 check: $(READY) ## lint, format, types, layers, insecure code, known vulnerabilities; changes nothing
 	@$(BIN)/ruff check

@@ -1,8 +1,8 @@
-"""The provider's books, as the judge of a crash test reads them."""
+"""The provider's books, as the judge of a schedule reads them."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from cli.demo.provider.books import Books
 class Line:
     """One line of the books: a request that came, or a booking that was made for it.
 
-    ``body`` is the digest of what a request said, and what a booking is about.
+    ``body`` is the digest of a request's bytes, and what a booking is about.
     """
 
     entry: str
@@ -26,18 +26,34 @@ class Line:
     at: float
 
 
-def read_books(path: Path) -> Iterator[Line]:
-    """Read what a provider wrote: what was asked of it, and what took place."""
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What was asked of a provider, what took place, and how it failed."""
+
+    lines: list[Line]
+    faults: Counter[str] = field(default_factory=Counter[str])
+
+
+def read_books(path: Path) -> Account:
+    """Read what a provider wrote."""
     books = Books(path)
     whole = books.whole(now=float("inf"))
     books.close()
+    faults: Counter[str] = Counter()
+    lines: list[Line] = []
     for request in whole["requests"]:
-        if request["fence"] is not None:  # a worker's: who looks something up has none
+        is_order = request["fence"] is not None  # a worker's: who looks something up has none
+        if request["fault"]:
+            faults[f"{'order' if is_order else 'look-up'} {request['fault']}"] += 1
+        if is_order:
             kind = request["path"].split("/")[1]
-            yield _line("request", kind, request, body=request["digest"])
+            lines.append(_line("request", kind, request, body=request["digest"]))
+    faults.update(f"webhook {one['fault']}" for one in whole["deliveries"] if one["fault"])
     for booking in whole["bookings"]:
         if booking["status"] == "booked":
-            yield _line("booking", booking["kind"], booking, body=json.dumps(booking["body"]))
+            about = json.dumps(booking["body"])
+            lines.append(_line("booking", booking["kind"], booking, body=about))
+    return Account(lines, faults)
 
 
 def _line(entry: str, kind: str, row: dict[str, Any], *, body: str) -> Line:

@@ -1,64 +1,85 @@
-"""The processes of a crash test: started, killed, started again, and all ended at the end."""
+"""The processes: a service for many schedules, and for each a provider, workers and operators.
+
+Servers, reconcilers and their PostgreSQL take seconds to start, and so they go on from schedule to
+schedule. What each schedule does is under names of its own.
+"""
 
 import json
 import os
+import secrets
 import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import httpx
-import psutil
 
-from server.embedded import stop
-from server.embedded.home import Home
-from server.embedded.postmaster import running_postmaster
-from tests.crash import scenario
-from tests.crash.scenario import Fault
-from tests.crash.worker import WORKERS
+from server.bootstrap import create_tenant
+from server.embedded import EmbeddedPostgres, stop
+from tallystick import ToolReference
+from tests.crash import postgres
+from tests.crash.catalogue import WEBHOOK_SOURCE, documents
+from tests.crash.process import Environment, Process
+from tests.crash.scenario import Fault, draw_clock, draw_plan, draw_retirement
+from tests.crash.site import Site
+from tests.crash.work import OTHER_TENANT, TENANT, WORKERS, Item, save
+from tests.crash.worker import CLOCK
 
-ROOT: Final = Path(__file__).parents[2]
-START_SECONDS_MAX: Final = 60.0
+SERVERS: Final = 2
+RECONCILERS: Final = 2
+PORTS: Final = range(20_000, 32_000)
+PORT_TRIES_MAX: Final = 100
+START_SECONDS_MAX: Final = 90.0
 POLL_SECONDS: Final = 0.05
+VICTIM_SECONDS_MAX: Final = 20.0
 UNREACHABLE: Final = 3
 """How a process of the service ends that finds no database; whoever runs it starts it again."""
+WEBHOOK_SECRET: Final = "whsec_" + b64encode(bytes(32)).decode()
+PASSING: Final = ("worker", "operators", "provider")
+"""What a schedule has of its own."""
 
 
-@dataclass
-class Member:
-    """One process of the fleet, by the command that starts it again."""
-
-    command: list[str]
-    process: subprocess.Popen[str] | None = None
-    starts: int = 0
-    down_until: float = 0.0
+class Defect(AssertionError):
+    """A process ended by itself, which none of them may do."""
 
 
 @dataclass
 class Fleet:
-    """A provider, a server, a reconciler and workers on one home; leaving it ends them all."""
+    """All processes on one home; leaving it ends them."""
 
     folder: Path
-    seed: int
-    members: dict[str, Member] = field(default_factory=dict)
-    log: list[str] = field(default_factory=list)
+    members: dict[str, Process] = field(default_factory=dict[str, Process])
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+    operators: list[str] = field(default_factory=list[str])
+    log: list[str] = field(default_factory=list[str])
+    struck: Counter[str] = field(default_factory=Counter[str])
     began_at: float = field(default_factory=time.monotonic)
-    url: str = ""
-    provider_url: str = ""
+    _calm: str = ""
+    _outage: str = ""
+    _outage_until: float = 0.0
 
     def __post_init__(self) -> None:
-        self.url = f"http://127.0.0.1:{_free_port()}"
+        server_ports = [_free_port() for _ in range(SERVERS)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in server_ports]
+        self.provider_url = f"http://127.0.0.1:{_free_port()}"
         self.home = self.folder / "home"
-        self.books = self.folder / "books.sqlite"
+        self.postgres = self.home / "postgres"
+        self._http = httpx.Client(trust_env=False, timeout=1)
 
     def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -67,88 +88,149 @@ class Fleet:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for name in self.members:
-            self._kill(name)
-        if (self.home / "postgres").exists():
-            stop(self.home / "postgres")
+        self.close()
+
+    def close(self) -> None:
+        """End everything. An impatient second Ctrl-C leaves nothing behind."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for member in self.members.values():
+            member.kill()
+        if self.postgres.exists():
+            stop(self.postgres)
+        self._http.close()
+        signal.signal(signal.SIGINT, before)
 
     # --- starting -------------------------------------------------------------------------------
 
-    def start(self, items: list[scenario.Item]) -> None:
-        """Start everything, publish the tools, and let the workers begin."""
-        self._add("provider", "cli.demo.provider", "--books", str(self.books))
-        self.provider_url = json.loads(self._first_line("provider"))["url"]
-        self._add("server", "cli", "serve", "--no-reconcile", "--port", self.url.split(":")[-1])
-        self.await_service(START_SECONDS_MAX)
-        self._add("reconciler", "cli", "reconcile")
-        self._publish()
-        scenario.save(items, self.folder / "work.json")
-        (self.folder / "provider.url").write_text(self.provider_url)
+    def _start(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        secret = {TENANT: {WEBHOOK_SOURCE: {"webhook": [WEBHOOK_SECRET]}}}
+        self._secrets.touch(mode=0o600)
+        self._secrets.write_text(json.dumps(secret))
+        names = [f"server-{number}" for number in range(SERVERS)]
+        for name, url in zip(names, self.urls, strict=True):
+            port = url.rpartition(":")[2]
+            self._add(name, "cli", "serve", "--no-reconcile", "--port", port)
+            if name == names[0]:
+                # The first one makes the database.
+                self.await_service(START_SECONDS_MAX)
+        for number in range(RECONCILERS):
+            self._add(f"reconciler-{number}", "cli", "reconcile")
+        self.tokens[TENANT] = (self.home / "admin-token").read_text().strip()
+        with EmbeddedPostgres.attach(self.postgres) as running:
+            self.tokens[OTHER_TENANT] = create_tenant(running.url, OTHER_TENANT)
+        for tenant in self.tokens:
+            with self.client(tenant) as http:
+                grant = {"principal": "admin", "capability": "booking:write:{tenant}"}
+                http.post("/v1/grants", json=grant).raise_for_status()
+        with self.client(TENANT) as http:
+            token = {"name": "second", "principal": "second", "roles": ["operator"]}
+            second = http.post("/v1/tokens", json=token).raise_for_status().json()["token"]
+        self.operators = [self.tokens[TENANT], second]
+
+    def begin(self, seed: int, schedule: int, items: list[Item], folder: Path) -> None:
+        """Publish the tools of a schedule, and let its workers and operators begin."""
+        self.await_servers(START_SECONDS_MAX)
+        self.log, self.struck, self.began_at = [], Counter[str](), time.monotonic()
+        self._outage_until = 0.0
+        for member in self.members.values():
+            os.truncate(member.log, 0)
+        plan = folder / "plan.json"
+        self._calm, self._outage = (
+            draw_plan(seed, schedule, webhook=self._webhook, is_down=is_down).model_dump_json()
+            for is_down in (False, True)
+        )
+        plan.write_text(self._calm)
+        port, books = self.provider_url.rpartition(":")[2], str(folder / "books.sqlite")
+        provider = ("cli.demo.provider", "--port", port, "--books", books, "--plan", str(plan))
+        self._add("provider", *provider, folder=folder)
+        references = {tenant: self._publish(tenant, schedule) for tenant in self.tokens}
+        self._await(self._has_provider, START_SECONDS_MAX, "the provider")
+        save(items, folder / "work.json")
+        now = time.monotonic()
+        site = Site(
+            urls=self.urls,
+            provider_url=self.provider_url,
+            tokens=self.tokens,
+            operators=self.operators,
+            references=references,
+            began_at=now,
+            retires_at=now + draw_retirement(seed, schedule, len(items)),
+        )
+        site.save(folder / "site.json")
+        told = (str(folder), str(seed), str(schedule))
+        self._add("operators", "tests.crash.operators", *told, folder=folder)
         for number in range(WORKERS):
-            worker = (str(self.folder), str(self.seed), str(number))
-            self._add(f"worker-{number}", "tests.crash.worker", *worker)
+            command = ("tests.crash.worker", *told, str(number))
+            clock = partial(draw_clock, seed, schedule, number)
+            self._add(f"worker-{number}", *command, folder=folder, clock=clock)
 
-    def _add(self, name: str, module: str, *arguments: str) -> None:
-        self.members[name] = Member([sys.executable, "-m", module, *arguments])
-        self._start(name)
+    def end(self) -> None:
+        """End what was started for a schedule alone."""
+        for name, member in list(self.members.items()):
+            if member.kind in PASSING:
+                member.kill()
+                del self.members[name]
 
-    def _start(self, name: str) -> None:
-        member = self.members[name]
-        generation = [str(member.starts)] if name.startswith("worker") else []
-        member.starts += 1
-        with (self.folder / f"{name}.log").open("ab") as log:
-            member.process = subprocess.Popen(
-                [*member.command, *generation],
-                cwd=ROOT,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if name == "provider" else log,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
+    def _add(
+        self,
+        name: str,
+        *command: str,
+        folder: Path | None = None,
+        clock: Callable[[int], float] | None = None,
+    ) -> None:
+        def environment(start: int) -> Environment:
+            stepped = {CLOCK: str(clock(start))} if clock else {}
+            return self._environment() | stepped
 
-    def _environment(self) -> dict[str, str]:
+        member = Process(name, folder or self.folder, [*command], environment)
+        self.members[name] = member
+        member.start()
+
+    def _environment(self) -> Environment:
         foreign = ("TALLYSTICK_", "DATABASE_URL")
         kept = {name: text for name, text in os.environ.items() if not name.startswith(foreign)}
-        token = self.home / "admin-token"
         return kept | {
             "TALLYSTICK_HOME": str(self.home),
+            "TALLYSTICK_LEASE_SECONDS_MAX": "1",
             "TALLYSTICK_SWEEP_SECONDS": "0.2",
+            "TALLYSTICK_SECRETS_FILE": str(self._secrets),
             "TALLYSTICK_EVIDENCE_PRIVATE_HOSTS": self.provider_url.removeprefix("http://"),
-            "TALLYSTICK_URL": self.url,
-            "TALLYSTICK_TOKEN": token.read_text().strip() if token.exists() else "",
         }
 
-    def _first_line(self, name: str) -> str:
-        process = self.members[name].process
-        assert process is not None
-        assert process.stdout is not None
-        line = process.stdout.readline().strip()
-        assert line, f"the {name} did not start: {self._tail(name)}"
-        return line
+    @property
+    def _secrets(self) -> Path:
+        return self.folder / "secrets.json"
 
-    def _publish(self) -> None:
-        references: dict[str, list[Any]] = {}
-        with self.client() as http:
-            for document in scenario.documents(self.provider_url):
-                for capability in document["capabilities"]:
-                    grant = {"principal": "admin", "capability": capability}
-                    http.post("/v1/grants", json=grant).raise_for_status()
+    @property
+    def _webhook(self) -> dict[str, str]:
+        address = f"{self.urls[0]}/v1/webhooks/{TENANT}/{WEBHOOK_SOURCE}"
+        return {"url": address, "secret": WEBHOOK_SECRET}
+
+    def _publish(self, tenant: str, schedule: int) -> dict[str, list[ToolReference]]:
+        references: dict[str, list[ToolReference]] = {}
+        with self.client(tenant) as http:
+            for document in documents(schedule, self.provider_url):
                 answer = http.post("/v1/contracts", json={"document": document})
-                published = answer.raise_for_status().json()
-                references.setdefault(document["name"], []).append(published["reference"])
-        (self.folder / "references.json").write_text(json.dumps(references))
+                published = answer.raise_for_status().json()["reference"]
+                tool = document["name"].rpartition(".")[2]
+                references.setdefault(tool, []).append(ToolReference.from_json(published))
+        return references
 
-    def client(self) -> httpx.Client:
-        """Return a client of the service with the admin's token."""
-        token = self._environment()["TALLYSTICK_TOKEN"]
-        headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30)
+    def client(self, tenant: str) -> httpx.Client:
+        """Return a client of the first server with a tenant's token."""
+        headers = {"Authorization": f"Bearer {self.tokens[tenant]}"}
+        return httpx.Client(base_url=self.urls[0], headers=headers, trust_env=False, timeout=30)
+
+    @contextmanager
+    def clients(self) -> Generator[dict[str, httpx.Client]]:
+        """Hold a client of each tenant."""
+        with ExitStack() as stack:
+            yield {tenant: stack.enter_context(self.client(tenant)) for tenant in self.tokens}
 
     # --- waiting --------------------------------------------------------------------------------
 
-    def pause(self, seconds: float) -> None:
+    def work(self, seconds: float) -> None:
         """Let the fleet work for a while."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -156,127 +238,131 @@ class Fleet:
             time.sleep(POLL_SECONDS)
 
     def await_service(self, seconds_max: float) -> None:
-        """Wait until the service answers, and has its database."""
-        is_ready = self._await(self._is_ready, seconds_max)
-        assert is_ready, f"no answer after {seconds_max:g} s: {self._tail('server')}"
+        """Wait until a server answers, and has its database."""
+        self._await(lambda: any(map(self._is_ready, self.urls)), seconds_max, "a server")
         self.note("the service answers")
 
-    def have_workers_ended(self, seconds_max: float) -> bool:
-        """Tell whether every worker ends, because all its work is closed."""
-        workers = [member for name, member in self.members.items() if name.startswith("worker")]
-        have_ended = self._await(
-            lambda: all(one.process and one.process.poll() == 0 for one in workers), seconds_max
-        )
-        self.note("all work is closed" if have_ended else "there still is work")
-        return have_ended
+    def await_servers(self, seconds_max: float) -> None:
+        """Wait until every server answers."""
+        self._await(lambda: all(map(self._is_ready, self.urls)), seconds_max, "every server")
 
-    def _is_ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/readyz", trust_env=False, timeout=1).is_success
-        except httpx.TransportError:
-            return False
+    def await_end(self, seconds_max: float) -> None:
+        """Wait until all work is closed, and every old version retired."""
+        members = [one for one in self.members.values() if one.kind in ("worker", "operators")]
+        self._await(lambda: all(one.status == 0 for one in members), seconds_max, "work to end")
+        self.note("all work is closed")
 
-    def _await(self, is_so: Callable[[], bool], seconds_max: float) -> bool:
+    def _has_provider(self) -> bool:
+        return self._answers(f"{self.provider_url}/plan")
+
+    def _is_ready(self, server: str) -> bool:
+        return self._answers(f"{server}/readyz")
+
+    def _answers(self, url: str) -> bool:
+        with suppress(httpx.TransportError):
+            return self._http.get(url).is_success
+        return False
+
+    def _await(self, is_so: Callable[[], bool], seconds_max: float, what: str) -> None:
         deadline = time.monotonic() + seconds_max
         while not is_so():
             if time.monotonic() > deadline:
-                return False
+                raise TimeoutError(f"{what}: not after {seconds_max:g} s\n{self._tails()}")
             self._tend()
             time.sleep(POLL_SECONDS)
-        return True
-
-    # --- faults ---------------------------------------------------------------------------------
-
-    def strike(self, fault: Fault) -> None:
-        """Kill the victim of a fault. What nobody else starts again, this does, after a while."""
-        match fault.victim:
-            case "postmaster":
-                self._kill_postgres(fault, self._postmaster_pid())
-            case "supervisor":
-                self._kill_postgres(fault, self._supervisor_pid())
-                # The processes that use it wait for it; the next one to start starts it again.
-                self._fell("reconciler", fault.down_seconds)
-            case "worker":
-                self._fell(f"worker-{fault.number % WORKERS}", fault.down_seconds)
-            case victim:
-                self._fell(victim, fault.down_seconds)
 
     def _tend(self) -> None:
         """Start again what has been down long enough, and what ended for want of a database.
 
-        Raises AssertionError for a process that ended by itself in any other way.
+        Raises Defect for a process that ended by itself in any other way.
         """
+        now = time.monotonic()
+        if self._outage_until and now >= self._outage_until and self._plans(self._calm):
+            self._outage_until = 0.0
+            self.note("the provider is back")
         for name, member in self.members.items():
-            process = member.process
-            if process is None:
-                if time.monotonic() >= member.down_until:
+            if member.is_down:
+                if now >= member.down_until:
                     self.note(f"started {name}")
-                    self._start(name)
-                continue
-            status = process.poll()
-            if status is None or (name.startswith("worker") and status == 0):
-                continue
-            # Why a worker ends is often in what the server says.
-            ended = f"{name} ended by itself: {self._tail(name)}\n\n{self._tail('server')}"
-            assert name in ("server", "reconciler"), ended
-            assert status == UNREACHABLE, f"{name} ended with {status}: {self._tail(name)}"
-            self.note(f"{name} found no database")
-            self._down(name, 0.2)
+                    member.start()
+            elif member.paused_until and now >= member.paused_until:
+                self.note(f"resumed {name}")
+                member.resume()
+            elif member.status is not None:
+                self._check(member, member.status)
+
+    def _check(self, member: Process, status: int) -> None:
+        if member.kind in ("worker", "operators") and status == 0:
+            return
+        if member.kind not in ("server", "reconciler") or status != UNREACHABLE:
+            # Why a worker ends is often in what the servers say.
+            raise Defect(f"{member.name} ended by itself with {status}\n{self._tails(member)}")
+        self.note(f"{member.name} found no database")
+        member.kill(0.2)
+
+    def _tails(self, *first: Process) -> str:
+        servers = (one for one in self.members.values() if one.kind == "server")
+        return "\n\n".join(one.tail() for one in (*first, *servers))
 
     def note(self, what: str) -> None:
         self.log.append(f"{time.monotonic() - self.began_at:7.2f} s  {what}")
 
-    def _tail(self, name: str) -> str:
-        """Return the end of what a process said."""
-        lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
-        return "\n".join(lines[-60:])
+    # --- faults ---------------------------------------------------------------------------------
 
-    def _fell(self, name: str, down_seconds: float) -> None:
-        self._kill(name)
-        self._down(name, down_seconds)
-        self.note(f"killed {name}")
+    def strike(self, fault: Fault) -> None:
+        """Let a fault happen, as soon as one of its victims runs."""
+        deadline = time.monotonic() + VICTIM_SECONDS_MAX
+        while not (has_struck := self._has_struck(fault)):
+            ended = [one.status == 0 for one in self.members.values() if one.kind == fault.victim]
+            if time.monotonic() > deadline or (ended and all(ended)):
+                break
+            self.work(POLL_SECONDS)
+        self.note(f"{fault}{'' if has_struck else ': there is none any more'}")
+        if has_struck:
+            self.struck[str(fault)] += 1
 
-    def _down(self, name: str, seconds: float) -> None:
-        member = self.members[name]
-        member.process = None
-        member.down_until = time.monotonic() + seconds
+    def _has_struck(self, fault: Fault) -> bool:
+        match fault.kind, fault.victim:
+            case "outage", _:
+                self._outage_until = time.monotonic() + fault.seconds
+                return self._plans(self._outage)
+            case _, "postgres" | "postmaster" | "supervisor":
+                return postgres.strike(self.postgres, fault.victim)
+            case kind, _:
+                return self._strike(kind, fault)
 
-    def _kill(self, name: str) -> None:
-        process = self.members[name].process
-        if process is None:
-            return
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    def _strike(self, kind: str, fault: Fault) -> bool:
+        running = [
+            one for one in self.members.values() if one.kind == fault.victim and one.is_running
+        ]
+        if not running:
+            return False
+        victim = running[fault.number % len(running)]
+        self.note(f"{kind} {victim.name} for {fault.seconds:.1f} s")
+        if kind == "kill":
+            victim.kill(fault.seconds)
+        else:
+            victim.pause(fault.seconds)
+        return True
 
-    def _kill_postgres(self, fault: Fault, pid: int | None) -> None:
-        note = f"the {fault.victim} does not run at the moment"
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                note = f"killed the {fault.victim}"
-        self.note(note)
-
-    def _postmaster_pid(self) -> int | None:
-        postmaster = running_postmaster(Home((self.home / "postgres").resolve()).data)
-        return postmaster.pid if postmaster else None
-
-    def _supervisor_pid(self) -> int | None:
-        postmaster = self._postmaster_pid()
-        if postmaster is None:
-            return None
-        with suppress(psutil.NoSuchProcess):
-            supervisor = psutil.Process(postmaster).parent()
-            if supervisor is not None and str(self.home.resolve()) in " ".join(
-                supervisor.cmdline()
-            ):
-                return supervisor.pid
-        return None
+    def _plans(self, plan: str) -> bool:
+        """Let the provider behave in another way; False if it is not there."""
+        with suppress(httpx.TransportError):
+            address, headers = f"{self.provider_url}/plan", {"Content-Type": "application/json"}
+            self._http.put(address, content=plan, headers=headers).raise_for_status()
+            return True
+        return False
 
 
 def _free_port() -> int:
+    """Return a port for a process that takes it some seconds later, and again after a kill.
+
+    It lies below those that systems give to outgoing connections, one of which could take it first.
+    """
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        for _ in range(PORT_TRIES_MAX):
+            port = PORTS.start + secrets.randbelow(len(PORTS))
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise TimeoutError(f"no port from {PORTS.start} to {PORTS.stop} is free")
