@@ -553,22 +553,6 @@ async def test_a_batch_is_worked_through_whatever_comes_first(
     assert len(await api.effects("state=SUCCEEDED")) == 23
 
 
-async def test_a_provider_with_a_backlog_comes_to_the_end_of_the_line(
-    api: Api, owner: Owner, provider: Provider, sweep: Sweep
-):
-    nobody = await api.publish(a_contract(name="tools.down", evidence=http_evidence(1)))
-    for number in range(BATCH_SIZE + 1):
-        lost = await api.dispatched(nobody, run=f"run-{number}")
-        await api.report(lost, "unknown")
-    effect = await in_doubt(api, a_contract(evidence=http_evidence(provider.port)), run="run-x")
-    provider.book(effect["effect_id"], amount_cents=AMOUNT)
-    assert [await sweep.once(), await api.state(effect)] == [BATCH_SIZE, "UNKNOWN"]
-    # Also once every back-off is over.
-    await owner.rows("UPDATE effect_open SET due_at = due_at - interval '1 minute'")
-    await sweep.once()
-    assert await api.state(effect) == "SUCCEEDED"
-
-
 async def test_one_tenants_trouble_is_not_another_ones(
     api: Api, other: Api, owner: Owner, provider: Provider, sweep: Sweep
 ):
