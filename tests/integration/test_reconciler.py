@@ -14,7 +14,6 @@ import pytest
 from ledger.judgement import Judgement
 from ledger.settlement import CHECKS_MAX
 from reconciler.sources import Asker, Source
-from reconciler.sweep import BATCH_SIZE
 from server.secret_file import read_secrets
 from tallystick.evidence_source import EvidenceQuestion
 from tallystick.tool_contract import Contract
