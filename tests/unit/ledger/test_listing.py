@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
-from kernel.ids import new_uuid7, uuid7_time
+from kernel.ids import uuid7_time
 from ledger.effect import OpenEffect
 from ledger.identity import EffectId, provider_key
 from ledger.listing import (
@@ -27,13 +27,15 @@ from tallystick.tool_contract import Contract
 from tests.builders import a_contract, http_evidence, http_listing
 
 TENANT = UUID(int=7)
-OURS = EffectId(new_uuid7(), 5)
-NOW = datetime.now(UTC)
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LATER = 2**47 - 1
 
 
 def uuid7_at(milliseconds: int, version: int = 7, variant: int = 2) -> UUID:
     return UUID(int=milliseconds << 80 | version << 76 | variant << 62)
+
+
+OURS = EffectId(uuid7_at(int(NOW.timestamp()) * 1000), 5)
 
 
 def read(body: Any, **changes: Any) -> Item | Found:
@@ -78,7 +80,7 @@ def test_what_names_an_effect_of_ours_is_read():
         (item(f"{OURS.run_id}.\u0665"), Found.MALFORMED),
         (item(f"{OURS.run_id}.5 "), Found.MALFORMED),
         (item(str(OURS).upper()), Found.MALFORMED),
-        (item(f"{uuid4()}.5"), Found.MALFORMED),
+        (item(f"{UUID(int=7 << 80, version=4)}.5"), Found.MALFORMED),
         (item(f"{UUID(int=0)}.5"), Found.MALFORMED),
         (item(f"{UUID(int=2**128 - 1)}.5"), Found.MALFORMED),
         (item(f"{uuid7_at(LATER)}.5"), Found.MALFORMED),
