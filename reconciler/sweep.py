@@ -73,7 +73,7 @@ class Turn:
 
     place: str | None = None
     last: int = 0
-    """The last round that claimed effects of it, or 0."""
+    """The last round that had room for it, or 0."""
 
 
 class Sweeper:
@@ -209,41 +209,53 @@ class Sweeper:
         due = await self.transact(None, contracts_due)
         turns = {one: self._turns.get(one) or Turn() for one in due}
         self._turns, self._round = turns, self._round + 1
+        await asyncio.gather(*(self._locate(one, turns[one]) for one in due))
         due.sort(key=lambda one: turns[one].last)
-        return await _all(self._take(one, turns[one], questions) for one in due)
+        begun = list[Coroutine[None, None, int]]()
+        for one in due:
+            turn = turns[one]
+            if turn.place is None:
+                continue
+            lane = Lane(one.tenant_id, one.contract_id, turn.place)
+            # Before any of them waits for a connection: room goes by turns, not by who is quick.
+            if room := self._lanes.enter(lane):
+                turn.last = self._round
+                begun.append(self._take(one, lane, room, questions))
+        return await _all(begun)
 
-    async def _take(self, due: Due, turn: Turn, questions: Questions) -> int:
+    async def _locate(self, due: Due, turn: Turn) -> None:
+        if turn.place is not None:
+            return
         caller = self._caller(due.tenant_id, due.tenant)
-        claims = list[Claim]()
         with _going_on(due.tenant):
             async with self._claiming:
-                if turn.place is None:
-                    turn.place = await self._place(caller, due.contract_id)
-                lane = Lane(due.tenant_id, due.contract_id, turn.place)
-                room = self._lanes.enter(lane)
-                try:
-                    if room:
-                        claims = await self.transact(
-                            due.tenant_id,
-                            lambda connection: self._claim(
-                                self._ledger(caller, connection), due.contract_id, room
-                            ),
-                        )
-                finally:
-                    self._lanes.leave(lane, room - len(claims))
-            for claim in claims:
-                turn.last = self._round
-                question = asyncio.create_task(self._handle(caller, lane, claim))
-                questions.add(question)
-                question.add_done_callback(questions.discard)
-        return len(claims)
+                contract = await self.transact(
+                    due.tenant_id,
+                    lambda connection: self._ledger(caller, connection).registry.contract(
+                        due.contract_id
+                    ),
+                )
+            turn.place = place_of(contract)
 
-    async def _place(self, caller: Caller, contract_id: UUID) -> str:
-        contract = await self.transact(
-            caller.tenant_id,
-            lambda connection: self._ledger(caller, connection).registry.contract(contract_id),
-        )
-        return place_of(contract)
+    async def _take(self, due: Due, lane: Lane, room: int, questions: Questions) -> int:
+        caller = self._caller(due.tenant_id, due.tenant)
+        claims = list[Claim]()
+        try:
+            with _going_on(due.tenant):
+                async with self._claiming:
+                    claims = await self.transact(
+                        due.tenant_id,
+                        lambda connection: self._claim(
+                            self._ledger(caller, connection), due.contract_id, room
+                        ),
+                    )
+        finally:
+            self._lanes.leave(lane, room - len(claims))
+        for claim in claims:
+            question = asyncio.create_task(self._handle(caller, lane, claim))
+            questions.add(question)
+            question.add_done_callback(questions.discard)
+        return len(claims)
 
     async def _claim(self, ledger: Ledger, contract_id: UUID, limit: int) -> list[Claim]:
         claims = list[Claim]()
