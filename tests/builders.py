@@ -1,5 +1,6 @@
 """Valid things with one fact changed per test."""
 
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -46,8 +47,11 @@ ARGUMENTS: dict[str, Any] = {"customer_id": "C-42", "amount_cents": 1250}
 
 
 def a_contract(**changes: Any) -> dict[str, Any]:
-    """Return the document of a tool that sends invoices; a change of None leaves a field out."""
-    changed = SEND_INVOICE | changes
+    """Return the document of a tool that sends invoices; a change of None leaves a field out.
+
+    It is the caller's own to the last part: what one test changes in it, no other one sees.
+    """
+    changed = deepcopy(SEND_INVOICE) | changes
     return {name: value for name, value in changed.items() if value is not None}
 
 

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from server.tables import SCHEMA
 from tests.api import Api
+from tests.bookings import Reverse, keeping_books, listed
 from tests.builders import ARGUMENTS, SEND_INVOICE, a_contract, a_contract_of, a_policy
 from tests.fixtures import Owner
 from tests.routes import places
@@ -308,10 +309,10 @@ async def test_what_another_has_of_that_name_is_made_as_any(other: Api, theirs: 
 async def test_each_tenant_has_its_own_of_the_same_name(api: Api, other: Api, theirs: Names):
     lists = ("contracts", "credentials", "grants", "pins", "policies", "workers", "effects")
     assert len((await other.ask("GET", "/v1/tokens")).body["tokens"]) == 1
-    paths = [*(f"/v1/{listed}" for listed in lists), f"/v1/effects/{theirs.effect_id}"]
-    for listed, path in zip(lists, paths, strict=False):
-        assert (await other.ask("GET", path)).body[listed] == [], path
-        assert (await api.ask("GET", path)).body[listed] != [], path
+    paths = [*(f"/v1/{name}" for name in lists), f"/v1/effects/{theirs.effect_id}"]
+    for name, path in zip(lists, paths, strict=False):
+        assert (await other.ask("GET", path)).body[name] == [], path
+        assert (await api.ask("GET", path)).body[name] != [], path
     before = [(await api.http.get(path)).content for path in paths]
     tool = await other.publish(a_contract(effect_class="NON_RETRYABLE", idempotency=None))
     assert tool["capabilities"] == ["invoice:write:other"]
@@ -366,6 +367,9 @@ async def full(api: Api, owner: Owner, theirs: Names) -> Names:
     await governed(api)
     await api.publish(a_contract(version="3.0"))
     assert (await api.retire(tool)).code == "contract_in_use", "and it has a closing mark"
+    await api.publish(listed(name="billing.listed"))
+    async with keeping_books() as bookings:
+        await Reverse(api, owner, bookings.source).once()
     path = f"/v1/contracts/{tool['name']}/2.1/signatures"
     assert (await api.ask("POST", path, Signer(7).sign(SEND_INVOICE))).status == 201
     required = {"required": True, "confirm": True}

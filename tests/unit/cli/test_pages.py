@@ -73,10 +73,11 @@ def test_roles_are_called_what_they_are():
 
 
 def test_the_examples_are_what_they_say():
-    (document,) = re.findall(r"```yaml\n(.*?)```", EVIDENCE, re.DOTALL)
-    contract = Contract.parse(a_contract(**yaml.safe_load(document)))
+    document, listing = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", EVIDENCE, re.DOTALL))
+    contract = Contract.parse(a_contract(evidence=document["evidence"] | listing))
     assert contract.evidence is not None
     assert contract.evidence.webhook is not None
+    assert contract.evidence.listing is not None
     (secrets,) = re.findall(r"```json\n(.*?)```", EVIDENCE, re.DOTALL)
     for secret in json.loads(secrets)["default"]["acme"]["webhook"]:
         check_secret(secret.replace("...", "A" * 32))
