@@ -121,9 +121,8 @@ class Sweeper:
 
     async def pass_time(self) -> int:
         """Take the steps that time alone decides, some for each tenant; returns how many."""
-        behind = await self.transact(None, self._left_behind)
+        behind, due = await self.transact(None, self._whose_time)
         moved = await _all(self._pass_time(*tenant, self._leave) for tenant in behind)
-        due = await self.transact(None, tenants_due)
         moved += await _all(self._pass_time(*tenant, self._step) for tenant in due)
         if moved:
             self._news.set()
@@ -139,6 +138,9 @@ class Sweeper:
                     tenant_id, lambda connection: take(self._ledger(caller, connection))
                 )
         return 0
+
+    async def _whose_time(self, connection: Connection) -> tuple[Tenants, Tenants]:
+        return await self._left_behind(connection), await tenants_due(connection)
 
     async def _left_behind(self, connection: Connection) -> Tenants:
         """Return the tenants with effects of another timeline, which is none but after a change."""
@@ -209,7 +211,8 @@ class Sweeper:
         due = await self.transact(None, contracts_due)
         turns = {one: self._turns.get(one) or Turn() for one in due}
         self._turns, self._round = turns, self._round + 1
-        await asyncio.gather(*(self._locate(one, turns[one]) for one in due))
+        new = [(one, turn) for one, turn in turns.items() if turn.place is None]
+        await asyncio.gather(*(self._locate(*one) for one in new))
         due.sort(key=lambda one: turns[one].last)
         begun = list[Coroutine[None, None, int]]()
         for one in due:
@@ -224,8 +227,6 @@ class Sweeper:
         return await _all(begun)
 
     async def _locate(self, due: Due, turn: Turn) -> None:
-        if turn.place is not None:
-            return
         caller = self._caller(due.tenant_id, due.tenant)
         with _going_on(due.tenant):
             async with self._claiming:

@@ -87,7 +87,8 @@ async def _decide(ledger: Ledger, effect_id: EffectId, to_status: Status, reason
         effect, before, to_status, by=by, reason=reason, now=held.read_at
     )
     if to_status is Status.APPROVED:
-        refusal = await final_refusal(ledger, effect)
+        entry = await ledger.registry.entry_by_id(effect.contract_id)
+        refusal = await final_refusal(ledger, effect, entry)
         if refusal is not None:
             raise approval.outdated(step.after, refusal)
     await ledger.approvals.advance(effect_id, step)

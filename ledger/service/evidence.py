@@ -183,18 +183,23 @@ async def _do(
             step = admission.stopped(before, actor=actor, reason=reason, now=now)
             await ledger.store.advance(effect, step)
             await approvals.close(ledger, effect, actor=actor, reason=reason, now=now)
-            await _reopen(ledger, effect, attempts, told, now)
+            refused = (await ledger.store.outcomes(effect.id))[-1]
+            await _reopen(ledger, effect, refused, attempts, told, now)
         case Act.REOPEN, Outcome():
-            await _reopen(ledger, effect, attempts, told, now)
+            await _reopen(ledger, effect, before, attempts, told, now)
         case _:
             pass
 
 
 async def _reopen(
-    ledger: Ledger, effect: Effect, attempts: Sequence[Attempt], told: Told, now: datetime
+    ledger: Ledger,
+    effect: Effect,
+    outcome: Outcome,
+    attempts: Sequence[Attempt],
+    told: Told,
+    now: datetime,
 ) -> None:
     """Open a closed effect again, for a person, and stop what took its place."""
-    outcome = (await ledger.store.outcomes(effect.id))[-1]
     reason = f"it was {outcome.status}, and {told}"
     step = reopening(outcome, attempts, actor=told.source, reason=reason, at=now)
     await ledger.store.advance(effect, step)

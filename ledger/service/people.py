@@ -74,7 +74,7 @@ async def known_of(ledger: Ledger, effect: Effect) -> Known:
     evidence = await ledger.store.evidence(effect.id)
     was_closed = bool(await ledger.store.outcomes(effect.id))
     # What nobody knows as what it was sent is not sent again.
-    refusal = None if effect.is_orphan else await final_refusal(ledger, effect)
+    refusal = None if effect.is_orphan else await final_refusal(ledger, effect, entry)
     return Known(
         entry.lifecycle, evidence, was_closed, effect.is_orphan, refusal and refusal.detail
     )

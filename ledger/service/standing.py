@@ -41,12 +41,11 @@ async def standing_refusal(
     )
 
 
-async def final_refusal(ledger: Ledger, effect: Effect) -> Refusal | None:
+async def final_refusal(ledger: Ledger, effect: Effect, entry: Entry) -> Refusal | None:
     """Return what would close or quarantine an effect at its next dispatch, or None.
 
     It is for people who decide on one that waits: nothing is held, and the dispatch asks again.
     """
-    entry = await ledger.registry.entry_by_id(effect.contract_id)
     policy = None
     if effect.origin != LOOK_UP:
         policy = await ledger.policies.policy_in_force(effect.principal, lock=False)
