@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ledger.evidence import Answer
 from tallystick.canonical import MISSING, Json, canonical_bytes, resolve_pointer
-from tallystick.provider import EvidenceAnswer
+from tallystick.provider import Bind, EvidenceAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,14 @@ def judge_body(form: EvidenceAnswer, arguments: Mapping[str, Json], told: Json) 
             detail = f"the provider has another {there} than was sent as {here}"
             return Judgement(Answer.CONTRADICTS, detail, reference)
     return Judgement(Answer.APPLIED, "the provider has it", reference)
+
+
+def is_bound(bind: Bind | None, told: Json, effect_id: str, idempotency_key: str) -> bool:
+    """Tell whether what a provider says repeats what it is about, where the contract asks that."""
+    if bind is None:
+        return True
+    wanted = {"effect_id": effect_id, "idempotency_key": idempotency_key}
+    return resolve_pointer(told, bind.pointer) == wanted[bind.equals]
 
 
 def _reference(form: EvidenceAnswer, told: Json) -> str | None:

@@ -14,7 +14,7 @@ from uuid import RFC_4122, UUID
 from kernel.ids import uuid7_time
 from ledger.effect import LISTING, Effect, Step, first_step
 from ledger.identity import EffectId, provider_key
-from ledger.judgement import is_one_of
+from ledger.judgement import is_bound, is_one_of
 from ledger.state import State
 from tallystick.canonical import MISSING, Json, pointer_split, resolve_pointer
 from tallystick.errors import NotFound
@@ -75,11 +75,8 @@ def read_item(
         return Found.MALFORMED
     if not _is_minted(effect_id.run_id, now):
         return Found.MALFORMED
-    bind = listing.answer.bind
-    if bind is not None:
-        wanted = {"effect_id": named, "idempotency_key": provider_key(tenant_id, effect_id)}
-        if resolve_pointer(body, bind.pointer) != wanted[bind.equals]:
-            return Found.FOREIGN
+    if not is_bound(listing.answer.bind, body, named, provider_key(tenant_id, effect_id)):
+        return Found.FOREIGN
     return Item(effect_id, body)
 
 

@@ -12,6 +12,9 @@ from typing import Final
 
 Address = IPv4Address | IPv6Address
 
+PORTS: Final = {"http": 80, "https": 443}
+"""Where a provider is asked whose address names no port."""
+
 _UNICAST: Final = IPv6Network("2000::/3")  # all that is assigned for use between networks
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: an address of IPv4 in the last 32 bits
 

@@ -4,8 +4,8 @@ from typing import Final
 from urllib.parse import quote
 
 from ledger.evidence import Answer
-from ledger.judgement import Judgement, judge_body
-from tallystick.canonical import MalformedJson, parse_json, resolve_pointer
+from ledger.judgement import Judgement, is_bound, judge_body
+from tallystick.canonical import MalformedJson, parse_json
 from tallystick.evidence_source import EvidenceQuestion
 from tallystick.provider import HttpEvidence
 from tallystick.tool_contract import Contract
@@ -21,6 +21,11 @@ def url_of(http: HttpEvidence, question: EvidenceQuestion) -> str:
     )
 
 
+def is_success(status: int) -> bool:
+    """Tell whether a status of HTTP is one of success (RFC 9110, section 15.3)."""
+    return _OK_MIN <= status <= _OK_MAX
+
+
 def judge(contract: Contract, question: EvidenceQuestion, status: int, body: bytes) -> Judgement:
     """Judge one HTTP answer.
 
@@ -31,15 +36,12 @@ def judge(contract: Contract, question: EvidenceQuestion, status: int, body: byt
     assert form is not None, "who is asked over HTTP has a form of answer"
     if status in form.absent_statuses:
         return Judgement(Answer.ABSENT, f"status {status}")
-    if not _OK_MIN <= status <= _OK_MAX:
+    if not is_success(status):
         return Judgement(Answer.UNAVAILABLE, f"status {status}")
     try:
         told = parse_json(body)
     except MalformedJson as fault:
         return Judgement(Answer.UNAVAILABLE, f"the answer is not JSON: {fault.detail}")
-    if form.bind is not None:
-        bound = resolve_pointer(told, form.bind.pointer)
-        wanted = {"effect_id": question.effect_id, "idempotency_key": question.idempotency_key}
-        if bound != wanted[form.bind.equals]:
-            return Judgement(Answer.UNAVAILABLE, "the answer is about something else")
+    if not is_bound(form.bind, told, question.effect_id, question.idempotency_key):
+        return Judgement(Answer.UNAVAILABLE, "the answer is about something else")
     return judge_body(form, question.arguments, told)

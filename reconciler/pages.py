@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
+from reconciler.addresses import PORTS
+from reconciler.judgement import is_success
 from tallystick.canonical import Json, MalformedJson, Missing, parse_json, resolve_pointer
 from tallystick.provider import ListingEvidence
 
 ITEMS_MAX: Final = 1000
 """How many items a page may have."""
 _CURSOR_CHARS_MAX: Final = 2048
-_OK_MIN: Final = 200
-_OK_MAX: Final = 299
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def read_page(
 
     ``link`` is that of its `Link` header. Raises UnreadablePage for whatever is none.
     """
-    if not _OK_MIN <= status <= _OK_MAX:
+    if not is_success(status):
         raise UnreadablePage(f"status {status}")
     try:
         told = parse_json(body)
@@ -102,4 +101,4 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     if parts.username is not None:
         raise ValueError("a link names a user")
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)

@@ -12,7 +12,7 @@ import httpx
 
 from ledger.evidence import Answer
 from ledger.judgement import Judgement
-from reconciler.addresses import Address, Hosts
+from reconciler.addresses import PORTS, Address, Hosts
 from reconciler.judgement import judge, url_of
 from reconciler.plugins import Plugins
 from tallystick.evidence_source import EvidenceQuestion
@@ -21,7 +21,6 @@ from tallystick.tool_contract import Contract
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _ADDRESSES_MAX: Final = 4
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ def _place(url: httpx.URL) -> str:
 
 
 def _port(url: httpx.URL) -> int:
-    return url.port or _PORTS[url.scheme]
+    return url.port or PORTS[url.scheme]
 
 
 @dataclass(frozen=True, slots=True)
