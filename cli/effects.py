@@ -9,6 +9,8 @@ import typer
 
 from cli import quarantine_views, views
 from cli.command import Invocation, ReasonOption, command
+from cli.connection import JsonObject
+from cli.render import View
 from ledger.state import State
 
 app = typer.Typer(no_args_is_help=True, help="What was called, and how it ended.")
@@ -40,6 +42,13 @@ class Seen(StrEnum):
     REJECTED = "rejected"
     IN_PROGRESS = "in_progress"
     CONTRADICTS = "contradicts"
+
+
+async def act(invocation: Invocation, effect: str, what: str, body: JsonObject, view: View) -> None:
+    """Do something with an effect, and show what came of it."""
+    async with invocation.connect() as api:
+        answer = await api.post("effects", effect, what, body=body)
+    invocation.show(answer, view)
 
 
 @app.command("list")
@@ -98,9 +107,7 @@ async def resolve(
 ) -> None:
     """Decide a quarantined effect, on evidence. Where it takes two people, the first proposes."""
     body = {"to": to, "reason": reason, "evidence": evidence, "by": by}
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "resolve", body=body)
-    invocation.show(answer, quarantine_views.decided)
+    await act(invocation, effect, "resolve", body, quarantine_views.decided)
 
 
 @app.command()
@@ -115,9 +122,7 @@ async def retry(
 ) -> None:
     """Let a worker send a quarantined effect again, on its recorded contract and no other."""
     body = {"reason": reason} | ({"evidence": evidence} if evidence is not None else {})
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "retry", body=body)
-    invocation.show(answer, quarantine_views.decided)
+    await act(invocation, effect, "retry", body, quarantine_views.decided)
 
 
 @app.command()
@@ -139,15 +144,11 @@ async def evidence(
     seen = observed_at or datetime.fromtimestamp(time.time(), UTC).isoformat()
     body = {"answer": answer, "observed_at": seen, "detail": detail}
     body |= {"provider_reference": provider_reference} if provider_reference is not None else {}
-    async with invocation.connect() as api:
-        known = await api.post("effects", effect, "evidence", body=body)
-    invocation.show(known, views.effect)
+    await act(invocation, effect, "evidence", body, views.effect)
 
 
 @app.command()
 @command()
 async def cancel(invocation: Invocation, effect: EffectArgument, reason: ReasonOption) -> None:
     """Cancel an effect that nobody has begun."""
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "cancel", body={"reason": reason})
-    invocation.show(answer, views.effect)
+    await act(invocation, effect, "cancel", {"reason": reason}, views.effect)

@@ -6,7 +6,7 @@ import typer
 
 from cli import quarantine_views, views
 from cli.command import Invocation, ReasonOption, command
-from cli.effects import LIMIT_MAX, EffectArgument, EvidenceOption, resolve
+from cli.effects import LIMIT_MAX, EffectArgument, EvidenceOption, act, resolve
 
 app = typer.Typer(no_args_is_help=True, help="What no machine may decide, and what people decide.")
 
@@ -47,18 +47,14 @@ async def abandon(
 ) -> None:
     """Write an effect off: the record says for ever that nobody knows how it ended."""
     body = {"to": "ABANDONED", "reason": reason, "evidence": evidence}
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "resolve", body=body)
-    invocation.show(answer, quarantine_views.decided)
+    await act(invocation, effect, "resolve", body, quarantine_views.decided)
 
 
 @app.command()
 @command()
 async def withdraw(invocation: Invocation, effect: EffectArgument, reason: ReasonOption) -> None:
     """Take back what was proposed for an effect that takes two people."""
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "withdraw", body={"reason": reason})
-    invocation.show(answer, quarantine_views.decided)
+    await act(invocation, effect, "withdraw", {"reason": reason}, quarantine_views.decided)
 
 
 @app.command()
@@ -71,6 +67,4 @@ async def migrate(
 ) -> None:
     """Move work that was never sent to another version: a new effect takes its place."""
     body = {"version": to, "reason": reason}
-    async with invocation.connect() as api:
-        answer = await api.post("effects", effect, "migrate", body=body)
-    invocation.show(answer, views.effect)
+    await act(invocation, effect, "migrate", body, views.effect)

@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Final
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from cli import views
 from cli.approval_views import arguments, in_words, meaning
 from cli.connection import JsonObject
+from cli.table import new_table
 from cli.views import ATTEMPT_COLUMNS, EVENT_COLUMNS, EVIDENCE_COLUMNS, fields, listing
 from tallystick.plain import plain
 
@@ -32,13 +32,11 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
     """The table of `quarantine list`: an id fits whole on 80 columns, with the reason below it."""
     if not answer["effects"]:
         return [Text("Nothing is quarantined, or nothing that matches.")]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("Effect", overflow="fold")
-    table.add_column("Why", overflow="fold")
+    table = new_table("Effect", "Why")
     for each in answer["effects"]:
         what = Text.assemble(
             f"{plain(each['effect_id'])}\n",
-            (f"{_tool(each)}  {plain(each['effect_class'])}\n", "dim"),
+            (f"{views.tool(each)}  {plain(each['effect_class'])}\n", "dim"),
             (plain(each["reason"]), "dim"),
         )
         why = Text.assemble((plain(each["cause"]), "bold red"), (f"\n{_age(each)}", "dim"))
@@ -59,7 +57,7 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
             {
                 "why": answer["reason"],
                 "since": f"{_age(answer)}, {plain(answer['quarantined_at'])}",
-                "tool": _tool(answer),
+                "tool": views.tool(answer),
                 "effect class": f"{name}: {meaning(name)}",
                 "run": answer["run"],
                 "effect": answer["effect"],
@@ -119,10 +117,6 @@ def _choices(answer: JsonObject) -> Sequence[RenderableType]:
 def _command(choice: str, answer: JsonObject) -> str:
     """Return how a choice is made; of one that this release does not know, how it is shown."""
     return _COMMANDS.get(choice, "quarantine show {}").format(plain(answer["effect_id"]))
-
-
-def _tool(answer: JsonObject) -> str:
-    return plain(f"{answer['tool']}@{answer['version']}")
 
 
 def _age(answer: JsonObject) -> str:

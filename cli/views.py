@@ -204,7 +204,7 @@ def effects(answer: JsonObject) -> Sequence[RenderableType]:
         return [Text("No effect matches.")]
     table = new_table("Effect", "State")
     for each in answer["effects"]:
-        what = Text.assemble(cell_text(each["effect_id"]), "\n", (_tool(each), "dim"))
+        what = Text.assemble(cell_text(each["effect_id"]), "\n", (tool(each), "dim"))
         if each.get("reason"):
             what.append("\n").append(cell_text(each["reason"]))
         state = Text.assemble(_state(each["state"]), "\n", (_time(each["planned_at"]), "dim"))
@@ -224,7 +224,7 @@ def effect(answer: JsonObject) -> Sequence[RenderableType]:
         Text.assemble((plain(answer["effect_id"]), "bold"), "  ", _state(answer["state"])),
         _fields(
             {
-                "tool": _tool(answer),
+                "tool": tool(answer),
                 "effect class": answer["effect_class"],
                 "run": answer["run"],
                 "effect": answer["effect"],
@@ -402,7 +402,8 @@ def _name(answer: JsonObject) -> str:
     return plain(f"{answer['name']}@{answer['version']}")
 
 
-def _tool(effect: JsonObject) -> str:
+def tool(effect: JsonObject) -> str:
+    """Name the version that an effect is recorded with."""
     return plain(f"{effect['tool']}@{effect['version']}")
 
 
