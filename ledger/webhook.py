@@ -6,7 +6,7 @@ Source: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/st
 """
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -20,9 +20,6 @@ _ID_CHARS_MAX: Final = 200
 _PREFIX: Final = "whsec_"
 _SECRET_BYTES_MIN: Final = 24
 _NAMESPACE: Final = UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562, of OIDs
-
-SecretsOf = Callable[[str, str], tuple[str, ...]]
-"""Returns the secrets that a tenant's source may sign with; none where there is no such source."""
 
 
 @dataclass(frozen=True, slots=True)

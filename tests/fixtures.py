@@ -302,6 +302,14 @@ async def owner(database_url: str) -> AsyncGenerator[Owner]:
         yield owner
 
 
+@pytest.fixture
+async def histories(api: Api, owner: Owner) -> AsyncGenerator[None]:
+    """After a test, every effect that it made replays to its state."""
+    yield
+    await api.check_histories()
+    await owner.check_ledger()
+
+
 @asynccontextmanager
 async def owning(database_url: str) -> AsyncGenerator[Owner]:
     """Connect to a database as its owner; every statement is a transaction of its own."""

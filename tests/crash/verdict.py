@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any, Final
 
 from ledger.effect import Event, replay
@@ -28,6 +27,7 @@ from tests.crash.catalogue import (
 )
 from tests.crash.ledger import Ledger, Record, Standing
 from tests.crash.work import Item
+from tests.owners import ended_by_another
 
 SETTLED: Final = CLOSED | {State.QUARANTINED}
 
@@ -138,13 +138,7 @@ def rule_01_nothing_is_sent_before_it_is_durable(case: Case) -> Iterator[str]:
 
 def rule_02_a_stale_fence_changes_nothing(case: Case) -> Iterator[str]:
     """Only the owner ends its attempt or its claim; what a late worker says is kept."""
-    for before, event in pairwise(case.record.events):
-        is_owners = event.transition == "T3" or event.actor.startswith("worker:")
-        if is_owners and before.to_state == "DISPATCHED" and event.actor != before.actor:
-            yield f"{event.actor} ended the attempt of {before.actor}, fence {event.fence}"
-        is_claimed = before.transition == "T5" and "ran out" not in event.reason
-        if is_claimed and event.actor != before.actor:
-            yield f"{event.actor} settled the claim of {before.actor}, fence {event.fence}"
+    yield from ended_by_another(case.record.events)
     kept = {(one.fence, one.answer) for one in case.record.evidence if one.source == LATE_WORKER}
     for note in case.notes:
         if "late" in note and (note["fence"], note["answer"]) not in kept:

@@ -19,6 +19,8 @@ from tests.integration.test_quarantine import late, looked_at, lost, migrate, re
 from tests.integration.test_webhooks import EVIDENCE, WEBHOOK, about, secrets_file, sent, signed
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 ANSWER = {name: fact for name, fact in http_evidence(1)["answer"].items() if name != "match"}
 
 
@@ -28,14 +30,6 @@ async def api(database_url: str, tmp_path: Path) -> AsyncGenerator[Api]:
     async with running(database_url, tmp_path / "home", secrets_file=secrets_file(tmp_path)) as api:
         api.app.state.lease_seconds_max = 0
         yield api
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api, owner: Owner) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
-    await owner.check_ledger()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import uuid4
 
@@ -13,16 +12,11 @@ from tests.builders import ARGUMENTS, a_contract, a_contract_of, http_evidence
 from tests.fixtures import Owner, Sweep
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 CANARY = "canary-4111111111111111"
 REDACTED = {"x-redacted": True}
 CARD = {"type": "string", "x-sensitive": True, "pattern": "^canary-"}
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
 
 
 @pytest.fixture

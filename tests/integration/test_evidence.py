@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -19,15 +18,9 @@ from tests.builders import ARGUMENTS, a_contract, a_contract_of, a_question, htt
 from tests.fixtures import Owner, Sweep, sweeper_of
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 AMOUNT = ARGUMENTS["amount_cents"]
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api, owner: Owner) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
-    await owner.check_ledger()
 
 
 async def ended(api: Api, owner: Owner, status: str, reference: dict[str, Any]) -> dict[str, Any]:

@@ -22,15 +22,10 @@ from tests.builders import ARGUMENTS, a_contract, a_contract_of, a_question, htt
 from tests.fixtures import Owner, Sweep, asking, sweeper_of
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 AMOUNT = ARGUMENTS["amount_cents"]
 ASKER = Asker("default", is_publisher=True)
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
 
 
 class Canned:

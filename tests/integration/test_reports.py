@@ -1,6 +1,5 @@
 """What workers report: once, again, too late, and against what is known already."""
 
-from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,14 +10,9 @@ from tests.builders import a_contract, a_contract_of, http_evidence
 from tests.fixtures import Owner, Sweep
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 RESULT = {"invoice_id": "inv_7"}
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
 
 
 @pytest.fixture

@@ -24,20 +24,14 @@ from tests.bookings import PORT, Bookings, Reverse, keeping_books, listed
 from tests.builders import ARGUMENTS, a_contract, a_contract_of, http_evidence, http_listing
 from tests.fixtures import Owner, Sweep
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 
 @pytest.fixture
 async def bookings() -> AsyncGenerator[Bookings]:
     """The reference provider, with empty books."""
     async with keeping_books() as bookings:
         yield bookings
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api, owner: Owner) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
-    await owner.check_ledger()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What was dispatched before a standby took over: in doubt at once, whatever its lease."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,10 @@ from tests.conftest import NewDatabase, name_of
 from tests.fixtures import Owner, Sweep, asking, sweeper_of
 from tests.provider import Provider
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 REASON = "the database's timeline changed"
 CLASSES = ("IDEMPOTENT", "REPLAYABLE", "UNKNOWN", "NON_RETRYABLE", "PURE")
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
 
 
 async def leave_behind(owner: Owner, *effects: dict[str, Any], by: int = -1) -> None:

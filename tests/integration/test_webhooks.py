@@ -16,6 +16,8 @@ from tests.api import Api, running
 from tests.builders import ARGUMENTS, a_contract, http_evidence
 from tests.fixtures import Owner, Sweep, sweeper_of
 
+pytestmark = pytest.mark.usefixtures("histories")
+
 OURS, NEXT, THEIRS = ("whsec_" + b64encode(bytes([one]) * 32).decode() for one in (1, 2, 3))
 PATH = "/v1/webhooks/default/acme"
 RUN = "019ad000-0000-7000-8000-000000000000"
@@ -45,14 +47,6 @@ async def api(database_url: str, tmp_path: Path) -> AsyncGenerator[Api]:
     """The application, with secrets of two tenants whose provider sends messages."""
     async with running(database_url, tmp_path / "home", secrets_file=secrets_file(tmp_path)) as api:
         yield api
-
-
-@pytest.fixture(autouse=True)
-async def histories(api: Api, owner: Owner) -> AsyncGenerator[None]:
-    """After each test, every effect that it made replays to its state."""
-    yield
-    await api.check_histories()
-    await owner.check_ledger()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tallystick.effect_class import EffectClass
-from tests.simulation.catalogue import RETENTION_SECONDS, SETTLE_SECONDS, TIMEOUT_SECONDS
+from tests.simulation.catalogue import RETENTION_SECONDS, SETTLE_SECONDS
 from tests.simulation.engine import Engine
 
 OK: Final = 200
@@ -193,7 +193,3 @@ class Provider:
             "idempotency_key" if is_by_key else "effect_id": name,
         }
         return OK, json.dumps(told).encode()
-
-
-LOOK_UP_SECONDS: Final = TIMEOUT_SECONDS / 2
-"""How long a look-up takes at most, where nothing is wrong."""

@@ -9,7 +9,6 @@ stands in for that. What is known of such an effect has to be said all the same.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Final
 
 from ledger.approval import Status
@@ -21,6 +20,7 @@ from tallystick.canonical import canonical_bytes
 from tallystick.effect_class import EffectClass
 from tallystick.errors import IllegalTransition
 from tallystick.resolution import Lifecycle
+from tests.owners import ended_by_another
 from tests.simulation.catalogue import LEASE_SECONDS, ONCE
 from tests.simulation.provider import Booking, Request
 from tests.simulation.schedule import Schedule
@@ -95,13 +95,7 @@ def rule_01_nothing_is_sent_before_it_is_durable(case: Case) -> Iterator[str]:
 
 def rule_02_a_stale_fence_changes_nothing(case: Case) -> Iterator[str]:
     """Only the owner ends its attempt or its claim; what a late worker says is kept."""
-    for before, event in pairwise(case.record.events):
-        is_owners = event.transition == "T3" or event.actor.startswith("worker:")
-        if is_owners and before.to_state == "DISPATCHED" and event.actor != before.actor:
-            yield f"{event.actor} ended the attempt of {before.actor}, fence {event.fence}"
-        is_claimed = before.transition == "T5" and "ran out" not in event.reason
-        if is_claimed and event.actor != before.actor:
-            yield f"{event.actor} settled the claim of {before.actor}, fence {event.fence}"
+    yield from ended_by_another(case.record.events)
     kept = {(one.fence, one.answer) for one in case.record.evidence if one.source == LATE_WORKER}
     for record, told in case.schedule.site.settling.late_reports:
         if record is case.record and told.answer and (told.fence, told.answer) not in kept:
