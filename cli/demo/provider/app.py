@@ -81,31 +81,31 @@ class Provider:
         finally:
             self._keys_under_way.discard(key or "")
         if answer.get("at") == now:  # made just now, not found again
-            self._tell(answer["reference"], order.settle_seconds)
+            self._tell(answer["reference"], now + order.settle_seconds)
         return status, answer
 
     def cancel(self, key: str) -> Reply:
         """Cancel what is pending or may still come under a key."""
-        status, answer = self.books.cancel(
-            key, now=time.time(), retention_seconds=self.plan.retention_seconds
-        )
+        now, retention_seconds = time.time(), self.plan.retention_seconds
+        status, answer = self.books.cancel(key, now=now, retention_seconds=retention_seconds)
         if status == 200:  # noqa: PLR2004 - OK
-            self._tell(answer["reference"], 0)
+            self._tell(answer["reference"], now)
         return status, answer
 
     def as_of(self, trouble: Trouble) -> float:
         """Return the time whose state a look-up shows."""
         return time.time() - max(self.plan.lag_seconds, trouble.delay(Fault.IS_STALE))
 
-    def _tell(self, reference: str, seconds: float) -> None:
+    def _tell(self, reference: str, at: float) -> None:
         if self.plan.webhook is not None:
-            task = asyncio.create_task(self._told(reference, seconds))
+            task = asyncio.create_task(self._told(reference, at))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
 
-    async def _told(self, reference: str, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        booking = self.books.by_reference(reference, as_of=time.time())
+    async def _told(self, reference: str, at: float) -> None:
+        await asyncio.sleep(at - time.time())
+        # Who sleeps by one clock may wake a moment early by another.
+        booking = self.books.by_reference(reference, as_of=max(at, time.time()))
         subscriber = self.plan.webhook
         if booking is not None and subscriber is not None:
             trouble = self.schedule.draw(Place.WEBHOOKS, booking["number"])
